@@ -1,0 +1,91 @@
+// The three families of errors, by who must act. State machines and retries match on `name`, so every name is a
+// literal of ERROR_NAMES and survives bundling.
+
+/** Names that our code throws; whatever catches or retries by name may use only these. */
+export const ERROR_NAMES = [
+  "InputError",
+  "InvariantError",
+  "SandboxLost",
+  "SandboxUnavailable",
+  "SamplerUnavailable",
+  "StoreUnavailable",
+  "VerifierBootstrapFailed",
+  "OwnerLost",
+  "RunStopped",
+] as const;
+export type ErrorName = (typeof ERROR_NAMES)[number];
+
+/** The part of the system in which an infrastructure failure arose. */
+export const FAILURE_LAYERS = ["sandbox", "sampler", "store", "verifier", "runner"] as const;
+export type FailureLayer = (typeof FAILURE_LAYERS)[number];
+
+type FailureName = Exclude<ErrorName, "InputError" | "InvariantError">;
+
+const LAYER_OF: Record<FailureName, FailureLayer> = {
+  SandboxLost: "sandbox",
+  SandboxUnavailable: "sandbox",
+  SamplerUnavailable: "sampler",
+  StoreUnavailable: "store",
+  VerifierBootstrapFailed: "verifier",
+  OwnerLost: "runner",
+  RunStopped: "runner",
+};
+
+/** Message parts of an error that a person reads: what happened and where, what was expected, how to fix it. */
+export interface ErrorText {
+  readonly what: string;
+  readonly where?: string;
+  readonly expected?: string;
+  readonly fix?: string;
+}
+
+/** "what: where: expected …\n  fix: …", in that order, leaving out what is not given. */
+export function formatErrorText(text: ErrorText): string {
+  const head = [text.what, text.where, text.expected].filter(part => part !== undefined).join(": ");
+  return text.fix === undefined ? head : `${head}\n  fix: ${text.fix}`;
+}
+
+/** A person has to change something: a file, a setting, the machine. Never retried, shown without a stack. */
+export class InputError extends Error {
+  override readonly name = "InputError" satisfies ErrorName;
+
+  constructor(text: ErrorText | string, options?: ErrorOptions) {
+    super(typeof text === "string" ? text : formatErrorText(text), options);
+  }
+}
+
+/** A bug of ours. Carries the values that contradict each other; nobody catches it to go on. */
+export class InvariantError extends Error {
+  override readonly name = "InvariantError" satisfies ErrorName;
+  readonly values: Readonly<Record<string, unknown>>;
+
+  constructor(message: string, values: Readonly<Record<string, unknown>> = {}, options?: ErrorOptions) {
+    const listed = Object.entries(values).map(([key, value]) => `${key}=${show(value)}`);
+    super(listed.length === 0 ? message : `${message} (${listed.join(", ")})`, options);
+    this.values = values;
+  }
+}
+
+/**
+ * Something only the infrastructure can cause. Recorded on the attempt, never turned into a reward; what the
+ * agent's commands could bring about is an `agent_error` instead (end-reason.ts).
+ */
+export class Failure extends Error {
+  override readonly name: FailureName;
+  readonly layer: FailureLayer;
+  readonly retryable: boolean;
+
+  constructor(name: FailureName, detail: string, options: ErrorOptions & { readonly retryable: boolean }) {
+    super(detail, options);
+    this.name = name;
+    this.layer = LAYER_OF[name];
+    this.retryable = options.retryable;
+  }
+}
+
+function show(value: unknown): string {
+  if (typeof value === "bigint") return `${value}`;
+  const text = JSON.stringify(value);
+  if (text === undefined) return String(value);
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}

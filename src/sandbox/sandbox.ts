@@ -1,0 +1,115 @@
+// The contract of a sandbox: one machine-like place in which an episode's commands run. Everything that comes out of
+// it is untrusted. One contract suite (test/contracts/sandbox.ts) runs over every provider.
+
+/** What a sandbox is made from and allowed to do. Sizes and times are hard limits. */
+export interface SandboxSpec {
+  readonly image: SandboxImage;
+  /** Working directory of commands; created when it is missing. Absolute. */
+  readonly workdir: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly network: "none";
+  /** Room for everything that is written, in memory (tmpfs). */
+  readonly diskBytes: number;
+}
+
+/**
+ * `host`: the system folders of this machine, read-only, with fresh folders for everything that can be written.
+ * `root`: a folder that holds a whole root file system, below an overlay that swallows all changes.
+ */
+export type SandboxImage =
+  | { readonly kind: "host"; readonly files: readonly SandboxFile[] }
+  | { readonly kind: "root"; readonly folder: string; readonly files: readonly SandboxFile[] };
+
+/** Copies a file or folder of this machine (always following no links out of it) to an absolute path inside. */
+export interface SandboxFile {
+  readonly from: string;
+  readonly to: string;
+}
+
+export interface ExecOptions {
+  /** Absolute; the spec's working directory when not given. */
+  readonly cwd?: string;
+  /** Added to the spec's environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Name or id of the user; refused where the sandbox maps one user only and this is another one. */
+  readonly user?: string;
+  /** TERM to the process group after this time, KILL shortly after. */
+  readonly timeoutMs: number;
+  /** Closed when not given. */
+  readonly stdin?: Uint8Array;
+  /** Kept bytes per output stream: the first and the last half of it. */
+  readonly outputLimitBytes?: number;
+  /** A repeated id returns the first result and never runs twice. */
+  readonly requestId?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** A failing, killed or slow command is a result, never an exception. Exactly one of the three ends is set. */
+export interface ExecResult {
+  readonly end:
+    | { readonly kind: "exited"; readonly exitCode: number }
+    | { readonly kind: "signalled"; readonly signal: string }
+    | { readonly kind: "timed-out"; readonly limitMs: number };
+  readonly stdout: CapturedOutput;
+  readonly stderr: CapturedOutput;
+  readonly durationMs: number;
+}
+
+export interface CapturedOutput {
+  /** Raw bytes as kept: all of them, or head + tail when `omittedBytes` > 0. */
+  readonly head: Uint8Array;
+  readonly tail: Uint8Array;
+  /** Bytes left out between head and tail. */
+  readonly omittedBytes: number;
+}
+
+export interface TerminalOptions {
+  readonly columns: number;
+  readonly rows: number;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface Terminal extends AsyncDisposable {
+  /** Bytes as a keyboard would send them; nothing is added. Resolves when the terminal has taken them all. */
+  send(keys: string | Uint8Array): Promise<void>;
+  /** Output since the last call, raw (escape sequences included), at most the newest `outputLimitBytes`. */
+  readNew(): Uint8Array;
+  /** What a person would see now: `rows` lines, trailing blanks cut. */
+  screen(): Promise<readonly string[]>;
+  resize(columns: number, rows: number): void;
+  /** Resolves when the shell of the terminal has ended. */
+  readonly closed: Promise<void>;
+}
+
+export interface Sandbox extends AsyncDisposable {
+  readonly lease: Lease;
+  /** Runs `/bin/sh -c command` in a process group of its own. @throws Failure SandboxLost when the sandbox is gone */
+  exec(command: string, options: ExecOptions): Promise<ExecResult>;
+  terminal(options: TerminalOptions): Promise<Terminal>;
+  /** Unpacks a tar archive into a folder, which is created when it is missing. Links are resolved inside only. */
+  upload(tar: Uint8Array, folder: string): Promise<void>;
+  /** Packs a folder's content as tar; what exceeds `limitBytes` is an `oversized` result, not an error. */
+  download(
+    folder: string,
+    limitBytes: number,
+  ): Promise<{ readonly tar: Uint8Array } | { readonly missing: true } | { readonly oversized: true }>;
+  /** Ends every process inside and makes sure that none is left. */
+  killAgents(): Promise<void>;
+}
+
+/** Right to one sandbox. `generation` tells a sandbox that was made again from the one that was lost. */
+export interface Lease {
+  readonly id: string;
+  readonly generation: number;
+  /** Unix time in ms. After it anybody's `sweep()` ends the sandbox. */
+  readonly deadlineMs: number;
+}
+
+export interface SandboxProvider extends AsyncDisposable {
+  readonly name: string;
+  /** @throws InputError when this machine cannot isolate, with what would allow it; Failure SandboxUnavailable */
+  create(spec: SandboxSpec, lease: Lease): Promise<Sandbox>;
+  /** Ends what nobody owns any more: owner dead, or deadline passed. @returns ended lease ids */
+  sweep(): Promise<readonly string[]>;
+}
