@@ -110,6 +110,8 @@ export interface SandboxProvider extends AsyncDisposable {
   readonly name: string;
   /** @throws InputError when this machine cannot isolate, with what would allow it; Failure SandboxUnavailable */
   create(spec: SandboxSpec, lease: Lease): Promise<Sandbox>;
+  /** Takes over a running sandbox after its driver died; undefined when it is gone (always, where it dies with its driver). */
+  adopt(lease: Lease): Promise<Sandbox | undefined>;
   /** Ends what nobody owns any more: owner dead, or deadline passed. @returns ended lease ids */
   sweep(): Promise<readonly string[]>;
 }
