@@ -1,0 +1,114 @@
+// Names and shapes of a model's parameters: one tensor per expert, [out, in], the layout that transformers, vLLM, SGLang
+// and Megatron-Bridge all read.
+import { InputError } from "../failure/errors.ts";
+import type { RandomStream } from "../random/stream.ts";
+import type { ModelConfig } from "./config.ts";
+
+/** What stands on top of the last norm: logits over the vocabulary (actor) or one number (critic). */
+export type Head = "language" | "value";
+
+/** Parameters by name, single precision, row-major. */
+export type Parameters = ReadonlyMap<
+  string,
+  { readonly shape: readonly number[]; readonly data: Float32Array }
+>;
+
+/** Shape of every parameter, in checkpoint order. */
+export function parameterShapes(config: ModelConfig, head: Head): Map<string, readonly number[]> {
+  const { hiddenSize: D, headDim, headCount, keyValueHeadCount, expertCount } = config;
+  const shapes = new Map<string, readonly number[]>();
+  shapes.set("model.embed_tokens.weight", [config.vocabSize, D]);
+  for (let layer = 0; layer < config.layerCount; layer++) {
+    const at = `model.layers.${layer}`;
+    shapes.set(`${at}.input_layernorm.weight`, [D]);
+    shapes.set(`${at}.self_attn.q_proj.weight`, [headCount * headDim, D]);
+    shapes.set(`${at}.self_attn.k_proj.weight`, [keyValueHeadCount * headDim, D]);
+    shapes.set(`${at}.self_attn.v_proj.weight`, [keyValueHeadCount * headDim, D]);
+    shapes.set(`${at}.self_attn.o_proj.weight`, [D, headCount * headDim]);
+    shapes.set(`${at}.self_attn.q_norm.weight`, [headDim]);
+    shapes.set(`${at}.self_attn.k_norm.weight`, [headDim]);
+    shapes.set(`${at}.post_attention_layernorm.weight`, [D]);
+    if (config.moeLayers.includes(layer)) {
+      shapes.set(`${at}.mlp.gate.weight`, [expertCount, D]);
+      for (let expert = 0; expert < expertCount; expert++) {
+        setFeedForward(shapes, `${at}.mlp.experts.${expert}`, D, config.expertIntermediateSize);
+      }
+    } else {
+      setFeedForward(shapes, `${at}.mlp`, D, config.intermediateSize);
+    }
+  }
+  shapes.set("model.norm.weight", [D]);
+  if (head === "value") shapes.set("value_head.weight", [1, D]);
+  else if (!config.tiedEmbeddings) shapes.set("lm_head.weight", [config.vocabSize, D]);
+  return shapes;
+}
+
+/** Norm weights and other vectors are not decayed, as in Megatron. */
+export function isDecayed(shape: readonly number[]): boolean {
+  return shape.length > 1;
+}
+
+/**
+ * Random parameters for training from nothing. Linear layers: normal with std 0.04; those that write into the residual
+ * stream 0.02 (smaller, so that depth does not blow it up); norms 1. The embedding starts at eight times the output
+ * layer's 0.02: with equal scales a model this small needs several times the steps to begin copying its input.
+ */
+export function randomParameters(config: ModelConfig, random: RandomStream): Parameters {
+  const parameters = new Map<string, { shape: readonly number[]; data: Float32Array }>();
+  for (const [name, shape] of parameterShapes(config, "language")) {
+    const data = new Float32Array(shape.reduce((product, dim) => product * dim, 1));
+    const std = initialStd(name);
+    for (let i = 0; i < data.length; i++) data[i] = shape.length === 1 ? 1 : std * random.normal();
+    parameters.set(name, { shape, data });
+  }
+  return parameters;
+}
+
+/** The body of a language model with a value head of zeros: the critic before it has learned anything. */
+export function criticFromActor(config: ModelConfig, actor: Parameters): Parameters {
+  const critic = new Map<string, { shape: readonly number[]; data: Float32Array }>();
+  for (const [name, shape] of parameterShapes(config, "value")) {
+    const source = actor.get(name);
+    critic.set(name, { shape, data: source?.data.slice() ?? new Float32Array(config.hiddenSize) });
+  }
+  return critic;
+}
+
+/** @throws InputError naming `file` when a parameter is missing, left over or of another shape */
+export function assertParameters(
+  parameters: Parameters,
+  config: ModelConfig,
+  head: Head,
+  file: string,
+): void {
+  const expected = parameterShapes(config, head);
+  const refuse = (what: string, wanted: string): never => {
+    throw new InputError({
+      what,
+      where: file,
+      expected: wanted,
+      fix: "use a checkpoint that belongs to this config.json",
+    });
+  };
+  for (const [name, shape] of expected) {
+    const found = parameters.get(name);
+    if (found === undefined) refuse(`parameter ${name} is missing`, `shape [${shape}]`);
+    else if (found.shape.join() !== shape.join())
+      refuse(`parameter ${name} has shape [${found.shape}]`, `[${shape}]`);
+  }
+  for (const name of parameters.keys()) {
+    if (!expected.has(name))
+      refuse(`parameter ${name} belongs to no part of this model`, `${expected.size} known names`);
+  }
+}
+
+function setFeedForward(shapes: Map<string, readonly number[]>, at: string, D: number, width: number): void {
+  shapes.set(`${at}.gate_proj.weight`, [width, D]);
+  shapes.set(`${at}.up_proj.weight`, [width, D]);
+  shapes.set(`${at}.down_proj.weight`, [D, width]);
+}
+
+function initialStd(name: string): number {
+  if (name === "model.embed_tokens.weight") return 0.16;
+  return /(o_proj|down_proj|lm_head|mlp\.gate)\.weight$/.test(name) ? 0.02 : 0.04;
+}
