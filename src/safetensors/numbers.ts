@@ -74,8 +74,8 @@ export function toBf16(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const halves = new Uint16Array(values.length);
   for (let i = 0; i < bits.length; i++) {
-    const isNaN = (bits[i] & 0x7fffffff) > 0x7f800000;
-    halves[i] = isNaN ? (bits[i] >>> 16) | 0x40 : (bits[i] + 0x7fff + ((bits[i] >>> 16) & 1)) >>> 16;
+    const notANumber = (bits[i] & 0x7fffffff) > 0x7f800000;
+    halves[i] = notANumber ? (bits[i] >>> 16) | 0x40 : (bits[i] + 0x7fff + ((bits[i] >>> 16) & 1)) >>> 16;
   }
   return halves;
 }

@@ -11,7 +11,8 @@ export function encodeModel(graph: Graph): Uint8Array {
   const model = new ProtobufWriter();
   model.integer(1, IR_VERSION).string(2, "t1");
   model.message(7, body => {
-    graph.nodes.forEach((node, index) => body.message(1, writer => writeNode(writer, node, index)));
+    for (const [index, node] of graph.nodes.entries())
+      body.message(1, writer => writeNode(writer, node, index));
     body.string(2, "graph");
     for (const constant of graph.constants) body.message(5, writer => writeConstant(writer, constant));
     for (const input of graph.inputs) body.message(11, writer => writeValueInfo(writer, input));

@@ -1,0 +1,42 @@
+// Proof that training sees what the sampler produced. The sampler hashes a turn where it made it; the trainer hashes
+// the tensors it is about to train on and compares, before any weight changes.
+import { createHash } from "node:crypto";
+import type { Routes } from "./routes.ts";
+
+export interface SampledTurn {
+  /** The whole stream before the first sampled token. */
+  readonly prompt: Int32Array;
+  readonly sampled: Int32Array;
+  /** One per sampled token, nats. */
+  readonly logProbs: Float32Array;
+  /** Rows first returned with this turn: from those the caller held up to the second to last token. */
+  readonly routes: Routes;
+  readonly policyVersion: number;
+}
+
+/** Marks the layout of the hashed bytes; it changes when they do. */
+const RECEIPT_FORMAT = 1;
+
+/**
+ * SHA-256 over every number of a turn, bit for bit.
+ *
+ * Lengths come first, so that no two different turns share their bytes.
+ *
+ * @returns 32 bytes
+ */
+export function computeReceipt({
+  prompt,
+  sampled,
+  logProbs,
+  routes,
+  policyVersion,
+}: SampledTurn): Uint8Array {
+  const { rowCount, layerCount, expertsPerToken, ids } = routes;
+  const header = [RECEIPT_FORMAT, policyVersion, prompt.length, sampled.length, logProbs.length];
+  const shape = [rowCount, layerCount, expertsPerToken, ids.BYTES_PER_ELEMENT];
+  const hash = createHash("sha256");
+  for (const part of [Int32Array.from([...header, ...shape]), prompt, sampled, logProbs, ids]) {
+    hash.update(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
+  }
+  return new Uint8Array(hash.digest());
+}

@@ -1,0 +1,85 @@
+// A token stream under construction. Token ids are the source of truth: what the sampler returned is appended as it
+// came, what the harness adds is encoded once and appended, and nothing is ever tokenised again.
+import { InvariantError } from "../failure/errors.ts";
+import type { Chunk, Turn } from "./chunk.ts";
+import { concatRoutes, type RouteLayout, type Routes } from "./routes.ts";
+
+/** What a stream takes from a sampler's answer. */
+interface SampledAnswer {
+  readonly tokens: Int32Array;
+  readonly logProbs: Float32Array;
+  readonly routes: Routes;
+  readonly policyVersion: number;
+  readonly receipt: Uint8Array;
+}
+
+export class TokenStream {
+  readonly #tokens: number[] = [];
+  readonly #mask: number[] = [];
+  readonly #logProbs: number[] = [];
+  readonly #routes: Routes[] = [];
+  readonly #turns: Turn[] = [];
+  #routesHeld = 0;
+
+  get length(): number {
+    return this.#tokens.length;
+  }
+
+  /** Route rows received so far; the next answer has to start there. */
+  get routesHeld(): number {
+    return this.#routesHeld;
+  }
+
+  tokens(): Int32Array {
+    return Int32Array.from(this.#tokens);
+  }
+
+  /** Adds what the policy did not choose: prompt, observation, template glue. */
+  appendGiven(tokens: readonly number[]): void {
+    for (const token of tokens) {
+      this.#tokens.push(token);
+      this.#mask.push(0);
+      this.#logProbs.push(0);
+    }
+  }
+
+  /** Adds an answer of the sampler to the stream it was asked with. */
+  appendSampled({ tokens, logProbs, routes, policyVersion, receipt }: SampledAnswer): void {
+    const start = this.#tokens.length;
+    const end = start + tokens.length;
+    if (tokens.length === 0 || tokens.length !== logProbs.length) {
+      throw new InvariantError("an answer needs one log-prob per token", {
+        tokens: tokens.length,
+        logProbs: logProbs.length,
+      });
+    }
+    if (this.#routesHeld + routes.rowCount !== end - 1) {
+      throw new InvariantError("routes missing or repeated", {
+        held: this.#routesHeld,
+        got: routes.rowCount,
+        expectedEnd: end - 1,
+      });
+    }
+    this.#turns.push({ start, end, routesStart: this.#routesHeld, policyVersion, receipt });
+    tokens.forEach((token, index) => {
+      this.#tokens.push(token);
+      this.#mask.push(1);
+      this.#logProbs.push(logProbs[index]);
+    });
+    this.#routes.push(routes);
+    this.#routesHeld = end - 1;
+  }
+
+  /** The finished chunk. What was added after the last answer was never fed to the model and is left out. */
+  finish(layout: RouteLayout): Chunk {
+    const end = this.#turns.at(-1)?.end;
+    if (end === undefined) throw new InvariantError("a chunk without a sampled token");
+    return {
+      tokens: Int32Array.from(this.#tokens.slice(0, end)),
+      mask: Uint8Array.from(this.#mask.slice(0, end)),
+      logProbs: Float32Array.from(this.#logProbs.slice(0, end)),
+      routes: concatRoutes(this.#routes, layout),
+      turns: this.#turns,
+    };
+  }
+}
