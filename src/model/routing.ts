@@ -7,6 +7,11 @@ import { softmax } from "../tensor/reductions.ts";
 import { reshape } from "../tensor/shaping.ts";
 import type { ModelConfig } from "./config.ts";
 
+/** Shape of the routes that a model's tokens take. */
+export function routeLayout({ moeLayers, expertsPerToken, expertCount }: ModelConfig) {
+  return { layerCount: moeLayers.length, expertsPerToken, expertCount };
+}
+
 /** Where each (token, expert) pair stands when all pairs are laid out expert by expert. All integer, no gradient. */
 export interface ExpertOrder {
   /** i32 [N·k]: token of each place. */

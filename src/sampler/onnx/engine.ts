@@ -4,7 +4,9 @@
 import { createHash } from "node:crypto";
 import { InvariantError } from "../../failure/errors.ts";
 import type { Model } from "../../model/checkpoint.ts";
+import type { ModelConfig } from "../../model/config.ts";
 import { buildDecodeGraph, decodeWeights, type ExpertMode } from "../../model/decode-graph.ts";
+import { routeLayout } from "../../model/routing.ts";
 import { RandomStream } from "../../random/stream.ts";
 import { type Feeds, type Outputs, Session } from "../../tensor/session.ts";
 import { computeReceipt } from "../../trajectory/receipt.ts";
@@ -70,11 +72,7 @@ export class Engine implements AsyncDisposable {
     const { config } = model;
     this.#model = model;
     this.#version = version;
-    this.#layout = {
-      layerCount: config.moeLayers.length,
-      expertsPerToken: config.expertsPerToken,
-      expertCount: config.expertCount,
-    };
+    this.#layout = routeLayout(config);
     [this.#prefillSession, this.#stepSession] = sessions;
     this.#prefillWeights = weightFeeds(model, "split");
     this.#stepWeights = weightFeeds(model, "dense");
@@ -88,8 +86,8 @@ export class Engine implements AsyncDisposable {
     return new Engine(model, version, [await open("split"), await open("dense")], options);
   }
 
-  get version(): number {
-    return this.#version;
+  get config(): ModelConfig {
+    return this.#model.config;
   }
 
   /** Takes other weights of the same model once all answers are out. Caches go: they hold the old weights' activations. */

@@ -1,0 +1,92 @@
+// A config file as text to a checked RunConfig, with errors that name the line and what was probably meant.
+import { isMap, isScalar, LineCounter, parseDocument } from "yaml";
+import type { z } from "zod";
+import { InputError } from "../failure/errors.ts";
+import { nearestName } from "./nearest-name.ts";
+import { RunConfig } from "./run-config.ts";
+
+/**
+ * @param text YAML
+ * @param file what it is called in errors
+ * @throws InputError listing every problem with its line, the key, what was expected and what was probably meant
+ */
+export function parseRunConfig(text: string, file: string): RunConfig {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const [broken] = document.errors;
+  if (broken !== undefined) {
+    throw new InputError({ what: "not YAML", where: `${file}:${lines.linePos(broken.pos[0]).line}`, expected: broken.message });
+  }
+  const parsed = RunConfig.safeParse(document.toJS());
+  const problems = parsed.success ? contradictions(parsed.data) : parsed.error.issues.flatMap(describeIssue);
+  if (parsed.success && problems.length === 0) return parsed.data;
+  const lineOf = (path: readonly PropertyKey[]): string => {
+    let node: unknown = document.contents;
+    let place: string = file;
+    for (const key of path) {
+      const pair = isMap(node) ? node.items.find(item => isScalar(item.key) && item.key.value === key) : undefined;
+      if (!isScalar(pair?.key) || !pair.key.range) break;
+      place = `${file}:${lines.linePos(pair.key.range[0]).line}`;
+      node = pair.value;
+    }
+    return place;
+  };
+  const texts = problems.map(({ path, message }) => `${lineOf(path)}: ${path.map(String).join(".") || "the file"}: ${message}`);
+  throw new InputError({
+    what: problems.length === 1 ? "the config has a problem" : `the config has ${problems.length} problems`,
+    where: `\n  ${texts.join("\n  ")}`,
+    fix: "t1 config schema --text lists every key with its default and reason",
+  });
+}
+
+interface Problem {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
+function describeIssue(issue: z.core.$ZodIssue): Problem[] {
+  if (issue.code !== "unrecognized_keys") return [{ path: issue.path, message: issue.message }];
+  return issue.keys.map(key => {
+    const known = keysAt(issue.path);
+    const meant = nearestName(key, known);
+    const hint = meant === undefined ? `known here: ${known.join(", ")}` : `did you mean ${meant}?`;
+    return { path: [...issue.path, key], message: `unknown key; ${hint}` };
+  });
+}
+
+/** Names of all keys that may stand at a path, over all kinds of runs. */
+function keysAt(path: readonly PropertyKey[]): string[] {
+  let schemas: z.core.$ZodType[] = [RunConfig];
+  for (const key of path) schemas = schemas.flatMap(shapesOf).flatMap(shape => shape[String(key)] ?? []);
+  return [...new Set(schemas.flatMap(shapesOf).flatMap(shape => Object.keys(shape)))];
+}
+
+function shapesOf(schema: z.core.$ZodType): Record<string, z.core.$ZodType>[] {
+  const { def } = schema._zod;
+  if ("shape" in def) return [def.shape as Record<string, z.core.$ZodType>];
+  if ("options" in def) return (def.options as z.core.$ZodType[]).flatMap(shapesOf);
+  if ("innerType" in def) return shapesOf(def.innerType as z.core.$ZodType);
+  return [];
+}
+
+/** What no single key can say. */
+function contradictions(config: RunConfig): Problem[] {
+  const problems: Problem[] = [];
+  const { rollout, agent, sampling } = config;
+  if (rollout.launch !== undefined && rollout.launch < rollout.episodes) {
+    problems.push({ path: ["rollout", "launch"], message: `must be at least rollout.episodes (${rollout.episodes}), got ${rollout.launch}` });
+  }
+  if (rollout.stragglers === "cut" && rollout.launch === undefined) {
+    problems.push({ path: ["rollout", "stragglers"], message: "cut needs rollout.launch above rollout.episodes, or nothing is left to cut" });
+  }
+  if (agent.answerTokens >= agent.contextTokens) {
+    problems.push({ path: ["agent", "answerTokens"], message: `must be below agent.contextTokens (${agent.contextTokens})` });
+  }
+  if (sampling.temperature === 0 || sampling.topP !== 1 || sampling.topK !== 0) {
+    problems.push({ path: ["sampling"], message: "training needs temperature above 0, topP 1 and topK 0: the trainer's distribution would be another one" });
+  }
+  if (config.kind === "sft" && (config.policy === undefined) === (config.model === undefined)) {
+    problems.push({ path: ["policy"], message: "give either policy (go on from a model) or model (start from nothing)" });
+  }
+  return problems;
+}

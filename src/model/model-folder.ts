@@ -1,0 +1,61 @@
+// Model folders where they lie: in a store, with a manifest that proves them whole, or in a folder of this machine.
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { InputError } from "../failure/errors.ts";
+import { readFolderFile, readManifest, writeFolder } from "../store/manifest.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { ChatFormat } from "./chat-format.ts";
+import { decodeModelFiles, type Files, type Model, parseJson, TOKENIZER_FILES } from "./checkpoint.ts";
+import type { Head } from "./parameters.ts";
+import { Tokenizer } from "./tokenizer.ts";
+
+/** Model files are few and small names; anything else in a folder (READMEs, images) is left alone. */
+const MODEL_FILE = /^[\w.-]+\.(json|safetensors|jinja)$/;
+
+/** @throws InputError when the folder does not count or a file of it differs from its manifest */
+export async function readStoredFiles(store: ObjectStore, prefix: string): Promise<Map<string, Uint8Array>> {
+  const manifest = await readManifest(store, prefix);
+  if (manifest === undefined) {
+    throw new InputError({ what: "no such model", where: `${store.url}${prefix}`, expected: "expected a folder with manifest.json", fix: "check the run and the version" });
+  }
+  const files = new Map<string, Uint8Array>();
+  for (const { path } of manifest.files) files.set(path, await readFolderFile(store, prefix, manifest, path));
+  return files;
+}
+
+export async function readModelFolder(store: ObjectStore, prefix: string, head: Head): Promise<Model> {
+  return decodeModelFiles(await readStoredFiles(store, prefix), head, prefix);
+}
+
+export async function writeStoredFiles(store: ObjectStore, prefix: string, files: Files): Promise<void> {
+  await writeFolder(store, prefix, [...files].map(([path, body]) => ({ path, body })));
+}
+
+/** The model files of a folder of this machine. */
+export async function readLocalFiles(folder: string): Promise<Map<string, Uint8Array>> {
+  const names = await readdir(folder).catch(cause => {
+    throw new InputError({ what: "no such model folder", where: folder, expected: "a folder as transformers writes it", fix: "check the path" }, { cause });
+  });
+  const wanted = names.filter(name => MODEL_FILE.test(name) && name !== "manifest.json");
+  return new Map(await Promise.all(wanted.map(async name => [name, await readFile(join(folder, name))] as const)));
+}
+
+const TokenizerConfig = z.looseObject({ chat_template: z.string().optional() });
+
+/** Tokenizer and chat format of a model folder. */
+export function readTextFormat(
+  files: Files,
+  where: string,
+  { endOfTurn, system }: { readonly endOfTurn: string; readonly system?: string },
+): { readonly tokenizer: Tokenizer; readonly chat: ChatFormat } {
+  const [tokenizerFile, configFile] = TOKENIZER_FILES;
+  const tokenizer = new Tokenizer(parseJson(files, tokenizerFile, where), `${where}/${tokenizerFile}`);
+  const config = TokenizerConfig.parse(parseJson(files, configFile, where));
+  const template = config.chat_template ?? files.get("chat_template.jinja");
+  if (template === undefined) {
+    throw new InputError({ what: "the model has no chat template", where: `${where}/${configFile}`, expected: "the key chat_template", fix: "use an instruct model" });
+  }
+  const text = typeof template === "string" ? template : Buffer.from(template).toString("utf8");
+  return { tokenizer, chat: new ChatFormat(tokenizer, { template: text, endOfTurn, system }) };
+}

@@ -1,0 +1,32 @@
+// The closed episodes of an iteration as training reads them: bytes checked against the hashes of the closed list.
+import { InputError } from "../failure/errors.ts";
+import { arraysKey, attemptPrefix, episodePrefix, type PhasePrefix } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { sha256 } from "../store/sha256.ts";
+import { decodeChunks } from "../trajectory/chunk.ts";
+import type { TrainingEpisode } from "../training/episode.ts";
+import type { ClosedEpisode, ClosedPhase } from "./records.ts";
+
+/** Episodes in which nothing was sampled have nothing to train and are left out. */
+export async function loadBatch(store: ObjectStore, phase: PhasePrefix, closed: ClosedPhase): Promise<TrainingEpisode[]> {
+  const loaded = await Promise.all(closed.episodes.map(entry => loadEpisode(store, phase, entry)));
+  return loaded.filter(episode => episode.chunks.length > 0);
+}
+
+async function loadEpisode(store: ObjectStore, phase: PhasePrefix, entry: ClosedEpisode): Promise<TrainingEpisode> {
+  const { episode, attempt, endReason, reward, arraysSha256 } = entry;
+  const id = `${episode}`;
+  if (arraysSha256 === undefined) return { id, chunks: [], endReason, reward };
+  const key = arraysKey(attemptPrefix(episodePrefix(phase, episode), attempt));
+  const found = await store.get(key);
+  const got = found === undefined ? "no such object" : sha256(found.body);
+  if (found === undefined || got !== arraysSha256) {
+    throw new InputError({
+      what: "a trajectory changed after its iteration was closed",
+      where: key,
+      expected: `expected SHA-256 ${arraysSha256}, got ${got}`,
+      fix: "restore the object; nothing was trained",
+    });
+  }
+  return { id, chunks: decodeChunks(found.body, key), endReason, reward };
+}

@@ -1,0 +1,70 @@
+// Chooses the episodes of an iteration or evaluation. Safe to run again: same inputs, same key, same bytes.
+import { join } from "node:path";
+import { InputError } from "../failure/errors.ts";
+import { deriveSeed } from "../random/seed.ts";
+import { encodeJsonLines, readJsonLines } from "../store/json.ts";
+import { iterationPrefix, type PhasePrefix, planKey } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { readState } from "../store/run-state.ts";
+import { putOnce } from "../store/write-once.ts";
+import { loadTask } from "../task/load.ts";
+import { type Cursor, openPool, START, takeTasks } from "../task/pool.ts";
+import { PlannedEpisode } from "./records.ts";
+import { readRun } from "./run-record.ts";
+
+export interface PlanOutput {
+  readonly key: string;
+  readonly episodeCount: number;
+  /** Where the next iteration takes its tasks from. */
+  readonly next: Cursor;
+}
+
+/** The next tasks of the run's pool, one episode each. */
+export async function planIteration({ run, iteration }: { readonly run: string; readonly iteration: number }, { store }: { readonly store: ObjectStore }): Promise<PlanOutput> {
+  const { config, pool: recorded } = await readRun(store, run);
+  const pool = await openPool(recorded.folder);
+  if (pool.names.length !== recorded.taskCount) {
+    throw new InputError({
+      what: "the pool changed since the run was started",
+      where: recorded.folder,
+      expected: `${recorded.taskCount} tasks, got ${pool.names.length}`,
+      fix: "restore the pool, or start a new run",
+    });
+  }
+  const { state } = await readState(store, run);
+  const count = config.rollout.launch ?? config.rollout.episodes;
+  const { names, next } = takeTasks(pool, state.pool, { count, seed: config.seed, shuffle: config.tasks.shuffle });
+  const phase = iterationPrefix(run, iteration);
+  await writePlan(store, phase, pool.folder, names.map(task => ({ task, repeat: 0 })), deriveSeed(config.seed, "iteration", iteration));
+  return { key: planKey(phase), episodeCount: names.length, next };
+}
+
+/** Every task of a pool, `repeats` times. */
+export async function planEvaluation(
+  { phase, poolFolder, repeats, seed }: { readonly phase: PhasePrefix; readonly poolFolder: string; readonly repeats: number; readonly seed: number },
+  { store }: { readonly store: ObjectStore },
+): Promise<PlanOutput> {
+  const pool = await openPool(poolFolder);
+  const episodes = Array.from({ length: repeats }, (_, repeat) => pool.names.map(task => ({ task, repeat }))).flat();
+  await writePlan(store, phase, pool.folder, episodes, deriveSeed(seed, "evaluation"));
+  return { key: planKey(phase), episodeCount: episodes.length, next: START };
+}
+
+export function readPlan(store: ObjectStore, phase: PhasePrefix): Promise<readonly PlannedEpisode[]> {
+  return readJsonLines(store, planKey(phase), PlannedEpisode);
+}
+
+async function writePlan(store: ObjectStore, phase: PhasePrefix, folder: string, chosen: readonly { readonly task: string; readonly repeat: number }[], seed: string): Promise<void> {
+  const hashes = new Map<string, string>();
+  for (const { task } of chosen) {
+    if (!hashes.has(task)) hashes.set(task, (await loadTask(join(folder, task))).hashes.task);
+  }
+  const lines = chosen.map(({ task, repeat }, episode): PlannedEpisode => ({
+    episode,
+    task,
+    taskHash: hashes.get(task) ?? "",
+    repeat,
+    seed: deriveSeed(seed, "episode", episode),
+  }));
+  await putOnce(store, planKey(phase), encodeJsonLines(lines));
+}

@@ -1,0 +1,61 @@
+// The sampler of a laptop: ONNX Runtime in a worker thread, all running episodes in one batch.
+import { Worker } from "node:worker_threads";
+import { Failure } from "../../failure/errors.ts";
+import type { GenerateRequest, Generation, Sampler } from "../sampler.ts";
+import type { FromWorker, ToWorker, WorkerSettings } from "./messages.ts";
+
+interface Pending {
+  readonly resolve: (generation: Generation) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class OnnxSampler implements Sampler {
+  readonly #worker: Worker;
+  readonly #pending = new Map<number, Pending>();
+  #nextId = 0;
+  #ended: Error | undefined;
+
+  constructor(settings: WorkerSettings) {
+    this.#worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData: settings });
+    this.#worker.on("message", message => this.#receive(message));
+    this.#worker.on("error", error => this.#end(error));
+    this.#worker.on("exit", code => this.#end(new Error(`the sampler's thread ended with code ${code}`)));
+  }
+
+  generate({ signal, ...request }: GenerateRequest): Promise<Generation> {
+    if (this.#ended !== undefined) return Promise.reject(unavailable(this.#ended));
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<Generation>();
+    this.#pending.set(id, { resolve, reject });
+    const cancel = (): void => this.#send({ kind: "cancel", id });
+    signal?.addEventListener("abort", cancel, { once: true });
+    this.#send({ kind: "generate", id, request });
+    return promise.finally(() => signal?.removeEventListener("abort", cancel));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #send(message: ToWorker): void {
+    this.#worker.postMessage(message);
+  }
+
+  #receive(message: FromWorker): void {
+    const pending = this.#pending.get(message.id);
+    this.#pending.delete(message.id);
+    if (message.kind === "generated") pending?.resolve(message.generation);
+    else pending?.reject(message.error instanceof Error && message.error.name === "AbortError" ? message.error : unavailable(message.error));
+  }
+
+  #end(error: Error): void {
+    this.#ended ??= error;
+    for (const { reject } of this.#pending.values()) reject(unavailable(this.#ended));
+    this.#pending.clear();
+  }
+}
+
+function unavailable(cause: unknown): Failure {
+  const detail = cause instanceof Error ? cause.message : String(cause);
+  return new Failure("SamplerUnavailable", `the sampler could not answer: ${detail}`, { retryable: true, cause });
+}

@@ -1,0 +1,75 @@
+// The critic in training: values of stored chunks and steps of the clipped value loss. It always routes freely: recorded
+// routes are the policy's.
+import { buildPackedGraph, packedFeeds } from "../../model/packed-graph.ts";
+import { packSequences } from "../../model/packing.ts";
+import type { Tensor } from "../../tensor/graph.ts";
+import type { Session } from "../../tensor/session.ts";
+import type { Chunk } from "../../trajectory/chunk.ts";
+import { clippedValueLoss } from "./losses.ts";
+import { gatherRows, microBatches, scatterRows } from "./micro-batch.ts";
+import { type Network, outputGradients, type Sessions, type StepSettings } from "./network.ts";
+
+/** Per chunk [N]: V_t, the head's output at row t − 1, on trainable tokens; 0 elsewhere. */
+export async function scoreValues(network: Network, sessions: Sessions, chunks: readonly Chunk[]): Promise<Float32Array[]> {
+  const session = await valueSession(network, sessions);
+  const values = chunks.map(({ tokens }) => new Float32Array(tokens.length));
+  for (const batch of microBatches(chunks)) {
+    const outputs = await network.run(session, packedFeeds(batch.packed, batch.rows));
+    scatterRows(batch, outputs.f32("values").data, values);
+  }
+  return values;
+}
+
+/** V after the last token of each chunk (row N − 1): what a cut episode is worth from there on. */
+export async function scoreEnds(network: Network, sessions: Sessions, chunks: readonly Chunk[]): Promise<number[]> {
+  if (chunks.length === 0) return [];
+  const session = await valueSession(network, sessions);
+  const packed = packSequences(chunks.map(({ tokens }) => tokens));
+  const rows = Int32Array.from(chunks, ({ tokens }, index) => packed.starts[index] + tokens.length - 1);
+  const outputs = await network.run(session, packedFeeds(packed, rows));
+  return [...outputs.f32("values").data];
+}
+
+export interface CriticTargets {
+  readonly oldValues: readonly Float32Array[];
+  readonly returns: readonly Float32Array[];
+  readonly weights: readonly Float32Array[];
+}
+
+/** One optimizer step of the clipped value loss over all given chunks. */
+export async function stepCritic(
+  network: Network,
+  sessions: Sessions,
+  chunks: readonly Chunk[],
+  { oldValues, returns, weights }: CriticTargets,
+  { clipRange, ...step }: StepSettings & { readonly clipRange: number },
+): Promise<{ readonly loss: number; readonly gradientNorm: number }> {
+  const session = await sessions.get(`train critic ${clipRange}`, network.config, () => {
+    const { graph, head, parameters } = buildPackedGraph(network.config, { head: "value", replay: false });
+    const column = (name: string): Tensor => graph.input(name, ["M", 1]);
+    const loss = clippedValueLoss(head, column("values.old"), column("returns"), column("weights"), clipRange);
+    graph.output("loss", loss);
+    outputGradients(graph, loss, parameters);
+    return graph;
+  });
+  let loss = 0;
+  for (const batch of microBatches(chunks)) {
+    const outputs = await network.run(session, {
+      ...packedFeeds(batch.packed, batch.rows),
+      "values.old": gatherRows(batch, oldValues),
+      returns: gatherRows(batch, returns),
+      weights: gatherRows(batch, weights),
+    });
+    loss += outputs.f32("loss").data[0];
+    network.accumulate(outputs);
+  }
+  return { loss, gradientNorm: network.step(step) };
+}
+
+function valueSession({ config }: Network, sessions: Sessions): Promise<Session> {
+  return sessions.get("score values", config, () => {
+    const { graph, head } = buildPackedGraph(config, { head: "value", replay: false });
+    graph.output("values", head);
+    return graph;
+  });
+}

@@ -1,0 +1,62 @@
+// Chunks in packed rows, few thousand tokens at a time, with the places of their trainable tokens. Numbers per token go
+// in and come out as arrays over the chunk ([N], by token); only here are they gathered into the rows of a graph.
+import { type PackedRows, packSequences } from "../../model/packing.ts";
+import type { Chunk } from "../../trajectory/chunk.ts";
+
+export interface MicroBatch {
+  /** Which of the caller's chunks, in the order of `packed`. */
+  readonly chunkIndices: readonly number[];
+  readonly packed: PackedRows;
+  /** Chunk index and token of every wanted row. */
+  readonly places: readonly { readonly chunk: number; readonly token: number }[];
+  /** [M] row that predicts each wanted token: the one before it. */
+  readonly rows: Int32Array;
+  /** [M] the token itself. */
+  readonly targets: Int32Array;
+}
+
+/** Padded tokens of one graph run; beyond a few thousand nothing gets faster, and memory grows. */
+const TOKENS_PER_RUN = 4096;
+
+/** Cuts chunks into micro-batches of like length; each chunk's tokens but the last are fed. */
+export function microBatches(chunks: readonly Chunk[]): MicroBatch[] {
+  const byLength = chunks
+    .map((_, index) => index)
+    .sort((a, b) => chunks[a].tokens.length - chunks[b].tokens.length || a - b);
+  const groups: number[][] = [[]];
+  for (const index of byLength) {
+    const group = groups[groups.length - 1];
+    // Sorted, so this chunk is the longest of its group and sets the row length.
+    if (group.length > 0 && (group.length + 1) * chunks[index].tokens.length > TOKENS_PER_RUN) groups.push([index]);
+    else group.push(index);
+  }
+  return groups.filter(group => group.length > 0).map(group => toMicroBatch(chunks, group));
+}
+
+/** [M, 1] of the wanted rows out of arrays by token. */
+export function gatherRows(batch: MicroBatch, byToken: readonly Float32Array[]): { data: Float32Array; shape: number[] } {
+  const data = Float32Array.from(batch.places, ({ chunk, token }) => byToken[chunk][token]);
+  return { data, shape: [data.length, 1] };
+}
+
+/** Writes [M] or [M, 1] back into arrays by token. */
+export function scatterRows(batch: MicroBatch, rows: Float32Array, byToken: readonly Float32Array[]): void {
+  batch.places.forEach(({ chunk, token }, row) => {
+    byToken[chunk][token] = rows[row];
+  });
+}
+
+function toMicroBatch(chunks: readonly Chunk[], chunkIndices: readonly number[]): MicroBatch {
+  const packed = packSequences(chunkIndices.map(index => chunks[index].tokens.subarray(0, -1)));
+  const places = chunkIndices.flatMap(chunk =>
+    [...chunks[chunk].mask.keys()].filter(token => chunks[chunk].mask[token] === 1).map(token => ({ chunk, token })),
+  );
+  const startOf = new Map(chunkIndices.map((chunk, order) => [chunk, packed.starts[order]]));
+  return {
+    chunkIndices,
+    packed,
+    places,
+    rows: Int32Array.from(places, ({ chunk, token }) => (startOf.get(chunk) ?? 0) + token - 1),
+    targets: Int32Array.from(places, ({ chunk, token }) => chunks[chunk].tokens[token]),
+  };
+}

@@ -1,0 +1,110 @@
+// A network in training: its parameters and moments, scored and stepped through compiled graphs. Sessions outlive the
+// network: compiling takes longer than a step, and every iteration trains the same shape.
+import type { Model } from "../../model/checkpoint.ts";
+import type { ModelConfig } from "../../model/config.ts";
+import { isDecayed, type Parameters } from "../../model/parameters.ts";
+import { type AdamWSettings, adamWStep, clipCoefficient, globalNorm, type Moments } from "../../tensor/adamw.ts";
+import { gradients } from "../../tensor/backward.ts";
+import type { Graph, Tensor } from "../../tensor/graph.ts";
+import { type Feeds, type Outputs, Session } from "../../tensor/session.ts";
+
+export interface NetworkState extends Model {
+  /** By parameter; missing means zeros. */
+  readonly moments: ReadonlyMap<string, Moments>;
+  /** Optimizer steps taken. */
+  readonly step: number;
+}
+
+/** Compiled graphs by name and model shape, kept for as long as the trainer lives. */
+export class Sessions implements AsyncDisposable {
+  readonly #sessions = new Map<string, Promise<Session>>();
+  readonly #threads: number;
+
+  constructor(threads: number) {
+    this.#threads = threads;
+  }
+
+  get(name: string, config: ModelConfig, build: () => Graph): Promise<Session> {
+    const key = `${name} ${JSON.stringify(config)}`;
+    const known = this.#sessions.get(key);
+    if (known !== undefined) return known;
+    const opened = Session.open(build(), { threads: this.#threads });
+    this.#sessions.set(key, opened);
+    return opened;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const session of this.#sessions.values()) await (await session)[Symbol.asyncDispose]();
+  }
+}
+
+/** Adds the reverse pass of `loss` with outputs `grad.<parameter>`. */
+export function outputGradients(graph: Graph, loss: Tensor, parameters: ReadonlyMap<string, Tensor>): void {
+  const names = [...parameters.keys()];
+  gradients(loss, [...parameters.values()]).forEach((gradient, index) => {
+    graph.output(`grad.${names[index]}`, gradient);
+  });
+}
+
+export interface StepSettings extends Omit<AdamWSettings, "weightDecay"> {
+  readonly weightDecay: number;
+  /** Gradients with a larger global norm are scaled down to it. */
+  readonly clipNorm: number;
+}
+
+export class Network {
+  readonly config: ModelConfig;
+  readonly #parameters: Parameters;
+  readonly #moments: Map<string, Moments>;
+  readonly #sums = new Map<string, Float32Array>();
+  #step: number;
+
+  /** Takes over the arrays of `state` and changes them in place. */
+  constructor({ config, parameters, moments, step }: NetworkState) {
+    this.config = config;
+    this.#parameters = parameters;
+    this.#moments = new Map(moments);
+    this.#step = step;
+  }
+
+  get state(): NetworkState {
+    return { config: this.config, parameters: this.#parameters, moments: this.#moments, step: this.#step };
+  }
+
+  run(session: Session, feeds: Feeds): Promise<Outputs> {
+    return session.run({ ...Object.fromEntries(this.#parameters), ...feeds });
+  }
+
+  /** Adds the gradients of one micro-batch to those of the step under way. */
+  accumulate(outputs: Outputs): void {
+    for (const name of this.#parameters.keys()) {
+      const { data } = outputs.f32(`grad.${name}`);
+      const sum = this.#sums.get(name);
+      if (sum === undefined) this.#sums.set(name, data);
+      else for (let i = 0; i < sum.length; i++) sum[i] += data[i];
+    }
+  }
+
+  /** One AdamW step over the accumulated gradients. @returns their norm before clipping */
+  step({ clipNorm, weightDecay, ...adam }: StepSettings): number {
+    this.#step++;
+    const norm = globalNorm(this.#sums.values());
+    const gradientScale = clipCoefficient(norm, clipNorm);
+    for (const [name, { data, shape }] of this.#parameters) {
+      const gradient = this.#sums.get(name);
+      if (gradient === undefined) continue;
+      const settings = { ...adam, weightDecay: isDecayed(shape) ? weightDecay : 0, step: this.#step, gradientScale };
+      adamWStep(data, gradient, this.#momentsOf(name, data.length), settings);
+    }
+    this.#sums.clear();
+    return norm;
+  }
+
+  #momentsOf(name: string, length: number): Moments {
+    const known = this.#moments.get(name);
+    if (known !== undefined) return known;
+    const zero = { first: new Float32Array(length), second: new Float32Array(length) };
+    this.#moments.set(name, zero);
+    return zero;
+  }
+}

@@ -1,0 +1,102 @@
+// The policy in training: its log-probs under replayed or free routing, and PPO steps.
+import { buildPackedGraph, packedFeeds, routeFeeds } from "../../model/packed-graph.ts";
+import { mul } from "../../tensor/elementwise.ts";
+import type { Graph, Tensor } from "../../tensor/graph.ts";
+import type { Feeds } from "../../tensor/session.ts";
+import type { Chunk } from "../../trajectory/chunk.ts";
+import { clippedPolicyLoss, scoreTokens } from "./losses.ts";
+import { gatherRows, type MicroBatch, microBatches, scatterRows } from "./micro-batch.ts";
+import { type Network, outputGradients, type Sessions, type StepSettings } from "./network.ts";
+
+export interface PolicyScores {
+  /** Per chunk [N]: log π of each trainable token at the sampling temperature, 0 elsewhere; nats. */
+  readonly logProbs: readonly Float32Array[];
+  /** Per chunk [N]: entropy of the distribution each trainable token was drawn from; nats. */
+  readonly entropy: readonly Float32Array[];
+}
+
+export interface ScoreOptions {
+  readonly temperature: number;
+  /** Experts as recorded (R3), with gates from the live router; else routed anew. */
+  readonly replay: boolean;
+}
+
+/** Scores stored chunks under the current weights. */
+export async function scorePolicy(network: Network, sessions: Sessions, chunks: readonly Chunk[], { temperature, replay }: ScoreOptions): Promise<PolicyScores> {
+  const session = await sessions.get(`score policy, ${replay ? "replayed" : "free"}`, network.config, () => {
+    const { graph, logProbs, entropy } = policyGraph(network, replay);
+    graph.output("log.probs", logProbs);
+    graph.output("entropy", entropy);
+    return graph;
+  });
+  const scores = { logProbs: chunks.map(emptyRow), entropy: chunks.map(emptyRow) };
+  for (const batch of microBatches(chunks)) {
+    const outputs = await network.run(session, policyFeeds(network, batch, chunks, { temperature, replay }));
+    scatterRows(batch, outputs.f32("log.probs").data, scores.logProbs);
+    scatterRows(batch, outputs.f32("entropy").data, scores.entropy);
+  }
+  return scores;
+}
+
+/** What one PPO step needs per chunk, each [N]. */
+export interface PolicyTargets {
+  readonly oldLogProbs: readonly Float32Array[];
+  readonly advantages: readonly Float32Array[];
+  readonly weights: readonly Float32Array[];
+}
+
+export interface PolicyStepOptions extends StepSettings, ScoreOptions {
+  readonly clipRange: number;
+}
+
+/** One optimizer step of the clipped surrogate over all given chunks. */
+export async function stepPolicy(
+  network: Network,
+  sessions: Sessions,
+  chunks: readonly Chunk[],
+  { oldLogProbs, advantages, weights }: PolicyTargets,
+  { clipRange, temperature, replay, ...step }: PolicyStepOptions,
+): Promise<{ readonly loss: number; readonly gradientNorm: number; readonly logProbs: readonly Float32Array[] }> {
+  const session = await sessions.get(`train policy ${clipRange}, ${replay ? "replayed" : "free"}`, network.config, () => {
+    const { graph, logProbs, parameters } = policyGraph(network, replay);
+    const column = (name: string): Tensor => graph.input(name, ["M", 1]);
+    const loss = clippedPolicyLoss(logProbs, column("log.probs.old"), column("advantages"), column("weights"), clipRange);
+    graph.output("log.probs", logProbs);
+    graph.output("loss", loss);
+    outputGradients(graph, loss, parameters);
+    return graph;
+  });
+  let loss = 0;
+  const logProbs = chunks.map(emptyRow);
+  for (const batch of microBatches(chunks)) {
+    const outputs = await network.run(session, {
+      ...policyFeeds(network, batch, chunks, { temperature, replay }),
+      "log.probs.old": gatherRows(batch, oldLogProbs),
+      advantages: gatherRows(batch, advantages),
+      weights: gatherRows(batch, weights),
+    });
+    loss += outputs.f32("loss").data[0];
+    scatterRows(batch, outputs.f32("log.probs").data, logProbs);
+    network.accumulate(outputs);
+  }
+  return { loss, gradientNorm: network.step(step), logProbs };
+}
+
+function policyGraph({ config }: Network, replay: boolean): { graph: Graph; logProbs: Tensor; entropy: Tensor; parameters: ReadonlyMap<string, Tensor> } {
+  const { graph, head, parameters } = buildPackedGraph(config, { head: "language", replay });
+  const logits = mul(head, graph.input("inverse.temperature", []));
+  return { graph, parameters, ...scoreTokens(logits, graph.input("targets", ["M", 1], "i32")) };
+}
+
+function policyFeeds({ config }: Network, batch: MicroBatch, chunks: readonly Chunk[], { temperature, replay }: ScoreOptions): Feeds {
+  return {
+    ...packedFeeds(batch.packed, batch.rows),
+    ...(replay && routeFeeds(batch.packed, batch.chunkIndices.map(index => chunks[index].routes.ids), config)),
+    targets: { data: batch.targets, shape: [batch.targets.length, 1] },
+    "inverse.temperature": { data: Float32Array.of(1 / temperature), shape: [] },
+  };
+}
+
+function emptyRow({ tokens }: Chunk): Float32Array {
+  return new Float32Array(tokens.length);
+}

@@ -1,0 +1,37 @@
+// What a verifier run came to, read from the files that the task's own tests wrote.
+import { z } from "zod";
+
+/** Why a verifier gave no plain answer. One sentence each; reports print them. */
+export const VERIFIER_CAUSES = {
+  no_report: "the tests wrote neither a report nor a reward",
+  unreadable_report: "the tests' report could not be read",
+  unreadable_reward: "the reward file holds no finite number",
+  collection_error: "the report counts no test: none was collected",
+  report_conflict: "the reward and the report contradict each other",
+  verifier_timeout: "the tests did not end within their time",
+  tests_not_placed: "the tests could not be put into the sandbox the agent left",
+  report_too_large: "the tests' log folder is larger than is read",
+} as const;
+export type VerifierCause = keyof typeof VERIFIER_CAUSES;
+
+export const TEST_STATUSES = ["passed", "failed", "skipped", "pending", "other"] as const;
+
+export const TestResult = z.strictObject({ name: z.string(), status: z.enum(TEST_STATUSES) });
+export type TestResult = z.infer<typeof TestResult>;
+
+export const VerifierReport = z.strictObject({
+  /** The number that the tests gave as reward; when they gave none, 1 if all of them passed and 0 otherwise. */
+  outcome: z.number().nullable(),
+  /** One per assertion; empty when there was no report. */
+  tests: z.array(TestResult),
+  cause: z.enum(Object.keys(VERIFIER_CAUSES) as [VerifierCause, ...VerifierCause[]]).optional(),
+  /** How the test script ended; recorded, never used. */
+  exitCode: z.int().nullable(),
+  durationMs: z.number().nonnegative(),
+});
+export type VerifierReport = z.infer<typeof VerifierReport>;
+
+/** A task is resolved when its own tests say so. */
+export function isResolved({ outcome, cause }: VerifierReport): boolean {
+  return outcome !== null && outcome >= 1 && cause !== "report_conflict";
+}
