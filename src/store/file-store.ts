@@ -1,0 +1,345 @@
+// A store that is a folder: the object of key `a/b` is the file `a/b`, so people and other programs can read it. What
+// must always hold: a file in its place is whole and synced; it gets there by `link`, which fails when the place is
+// taken, or by `rename` under the lock of its key, after comparing. Locks and unfinished files lie in `.t1-store`.
+import { createHash } from "node:crypto";
+import { constants, type Stats } from "node:fs";
+import {
+  access,
+  type FileHandle,
+  link,
+  lstat,
+  mkdir,
+  open,
+  realpath,
+  rename,
+  stat,
+  unlink,
+} from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { InputError } from "../failure/errors.ts";
+import {
+  attributeFileError,
+  changedByHand,
+  folderInTheWay,
+  hasCode,
+  notAFolder,
+  notAnObject,
+  objectInTheWay,
+  tooLong,
+} from "./file-errors.ts";
+import { withFileLock } from "./file-lock.ts";
+import { linkIfFree, makeFolder, removeIfEmpty, syncFolder, unlinkIfPresent } from "./file-steps.ts";
+import { listFolder } from "./list-folder.ts";
+import { assertKey, assertPrefix, PRIVATE_SEGMENT } from "./object-key.ts";
+import type { ObjectHead, ObjectStore, PutCondition, PutResult, StoredObject } from "./object-store.ts";
+import { sha256 } from "./sha256.ts";
+import { CHUNK_BYTES, folderOfThisProcess, removeLeftovers, withTemporary } from "./temporary-file.ts";
+
+/** The lock is held for a few file operations; who holds it for longer is stopped or hangs in its disk. */
+const LOCK_WAIT_MS = 30_000;
+
+/** How often a folder may be deleted under a put before that is an error. */
+const VANISHED_TRIES = 5;
+
+/** Folders remembered as synced; a limit, so that a run of many iterations does not collect them for ever. */
+const MAX_KNOWN_FOLDERS = 20_000;
+
+/** PATH_MAX of Linux is 4,096 and a key has at most 900 bytes; 256 are room for our own names. */
+const MAX_ROOT_BYTES = 2_900;
+
+const LOST: PutResult = { written: false };
+
+/**
+ * Opens the store in `folder`, which is made when it is missing, and removes what dead processes left unfinished.
+ * Several processes of one machine may use it at the same time; `.t1-store` may be deleted only while none does.
+ *
+ * @throws InputError when it is no folder, cannot be written, or its file system has no links
+ * @throws Failure StoreUnavailable
+ */
+export async function openFileStore(folder: string): Promise<ObjectStore> {
+  const path = resolve(folder);
+  try {
+    await makeRoot(path);
+    const root = await realpath(path);
+    if (!(await stat(root)).isDirectory()) throw notAFolder(path);
+    await access(root, constants.R_OK | constants.W_OK | constants.X_OK);
+    if (Buffer.byteLength(root) > MAX_ROOT_BYTES) throw tooLong(path, MAX_ROOT_BYTES);
+    const store = new FileStore(root);
+    await store.prepare();
+    return store;
+  } catch (error) {
+    throw attributeOpenError(error, path);
+  }
+}
+
+class FileStore implements ObjectStore {
+  readonly url: string;
+  readonly #root: string;
+  readonly #temporary: string;
+  readonly #locks: string;
+  /** Folders whose way from the root was synced by us: objects in them survive a stop of the machine. */
+  readonly #known = new Set<string>();
+
+  constructor(root: string) {
+    this.#root = root;
+    this.url = pathToFileURL(root).href;
+    this.#temporary = folderOfThisProcess(join(root, PRIVATE_SEGMENT, "unfinished"));
+    this.#locks = join(root, PRIVATE_SEGMENT, "locks");
+  }
+
+  async prepare(): Promise<void> {
+    await this.#makePrivateFolders();
+    await withTemporary(this.#temporary, new Uint8Array(1), async ({ path }) => {
+      await link(path, `${path}-link`);
+      await unlink(`${path}-link`);
+      await withFileLock(`${path}-lock`, { waitMs: LOCK_WAIT_MS }, async () => {});
+    });
+    await removeLeftovers(dirname(this.#temporary));
+  }
+
+  async get(key: string): Promise<StoredObject | undefined> {
+    const path = this.#pathOf(key);
+    try {
+      return await this.#read(key, path);
+    } catch (error) {
+      throw attributeFileError(error, "get", path);
+    }
+  }
+
+  async *stream(key: string): AsyncGenerator<Uint8Array> {
+    const path = this.#pathOf(key);
+    let file: FileHandle | undefined;
+    try {
+      file = await this.#openObject(path);
+      if (file === undefined) throw missing(this.url, key);
+      for (;;) {
+        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES);
+        if (bytesRead === 0) return;
+        yield buffer.subarray(0, bytesRead);
+      }
+    } catch (error) {
+      throw attributeFileError(error, "get", path);
+    } finally {
+      await file?.close();
+    }
+  }
+
+  async head(key: string): Promise<ObjectHead | undefined> {
+    const path = this.#pathOf(key);
+    try {
+      const found = await this.#lookUp(path);
+      return found?.isFile() ? { key, sizeBytes: found.size } : undefined;
+    } catch (error) {
+      throw attributeFileError(error, "head", path);
+    }
+  }
+
+  async put(key: string, body: Uint8Array | string, condition: PutCondition): Promise<PutResult> {
+    const path = this.#pathOf(key);
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    try {
+      return await this.#againIfFolderVanishes(() =>
+        "ifNoneMatch" in condition
+          ? this.#create(path, bytes)
+          : this.#replace(key, path, bytes, condition.ifMatch),
+      );
+    } catch (error) {
+      throw attributeFileError(error, "put", path);
+    }
+  }
+
+  async *list(prefix: string): AsyncGenerator<ObjectHead> {
+    assertPrefix(prefix);
+    const folder = resolve(this.#root, prefix.slice(0, prefix.lastIndexOf("/") + 1));
+    try {
+      if ((await this.#lookUp(folder))?.isDirectory()) yield* listFolder(this.#root, prefix);
+    } catch (error) {
+      throw attributeFileError(error, "list", folder);
+    }
+  }
+
+  async delete(key: string): Promise<void> {
+    const path = this.#pathOf(key);
+    try {
+      if (!(await this.#lookUp(path))?.isFile()) return;
+      await this.#againIfFolderVanishes(() => this.#remove(key, path));
+    } catch (error) {
+      throw attributeFileError(error, "delete", path);
+    }
+  }
+
+  async #read(key: string, path: string): Promise<StoredObject | undefined> {
+    const file = await this.#openObject(path);
+    if (file === undefined) return undefined;
+    try {
+      const { size } = await file.stat();
+      const body = Buffer.allocUnsafeSlow(size); // not a piece of a shared pool: its buffer is the object alone
+      const hash = createHash("sha256");
+      for (let start = 0; start < size; ) {
+        const { bytesRead } = await file.read(body, start, Math.min(CHUNK_BYTES, size - start));
+        if (bytesRead === 0) throw changedByHand(path, size, start);
+        hash.update(body.subarray(start, start + bytesRead));
+        start += bytesRead;
+      }
+      return { key, sizeBytes: size, body, etag: hash.digest("hex") };
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #create(path: string, bytes: Uint8Array): Promise<PutResult> {
+    // Most conflicts are a stage that runs again; then nothing needs to be written.
+    const result = (await this.#isTaken(path)) ? LOST : await this.#link(path, bytes);
+    // The loser syncs too: the winner may not have done so yet, or died before it did.
+    await syncFolder(dirname(path));
+    return result;
+  }
+
+  #link(path: string, bytes: Uint8Array): Promise<PutResult> {
+    return withTemporary(this.#temporary, bytes, async temporary => {
+      await this.#ensureFolder(dirname(path));
+      if (await linkIfFree(temporary.path, path)) return { written: true, etag: temporary.sha256 };
+      await this.#isTaken(path); // throws when it is a folder that has the place
+      return LOST;
+    });
+  }
+
+  async #replace(key: string, path: string, bytes: Uint8Array, etag: string): Promise<PutResult> {
+    if ((await this.#etagOf(key, path)) !== etag) return LOST;
+    return withTemporary(this.#temporary, bytes, temporary =>
+      this.#locked(key, async () => {
+        if ((await this.#etagOf(key, path)) !== etag) return LOST;
+        await rename(temporary.path, path);
+        await syncFolder(dirname(path));
+        return { written: true, etag: temporary.sha256 };
+      }),
+    );
+  }
+
+  /** Under the lock, so that a replacement between its comparing and its renaming does not bring the object back. */
+  #remove(key: string, path: string): Promise<void> {
+    return this.#locked(key, async () => {
+      await unlinkIfPresent(path);
+      await this.#removeEmptyFolders(dirname(path));
+    });
+  }
+
+  async #etagOf(key: string, path: string): Promise<string | undefined> {
+    return (await this.#read(key, path))?.etag;
+  }
+
+  #locked<Result>(key: string, action: () => Promise<Result>): Promise<Result> {
+    return withFileLock(join(this.#locks, sha256(Buffer.from(key))), { waitMs: LOCK_WAIT_MS }, action);
+  }
+
+  #pathOf(key: string): string {
+    assertKey(key);
+    return join(this.#root, key);
+  }
+
+  /** @throws InputError when a link leads there, so that no key leads out of the store */
+  async #lookUp(path: string): Promise<Stats | undefined> {
+    try {
+      const found = await lstat(path);
+      if ((!found.isFile() && !found.isDirectory()) || (await realpath(path)) !== path)
+        throw notAnObject(path);
+      return found;
+    } catch (error) {
+      if (hasCode(error, "ENOENT", "ENOTDIR")) return undefined;
+      throw error;
+    }
+  }
+
+  async #isTaken(path: string): Promise<boolean> {
+    const found = await this.#lookUp(path);
+    if (found?.isDirectory()) throw folderInTheWay(path);
+    return found !== undefined;
+  }
+
+  async #openObject(path: string): Promise<FileHandle | undefined> {
+    // O_NONBLOCK: opening a pipe would wait for a writer.
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const file = await open(path, flags).catch(error => {
+      if (hasCode(error, "ENOENT", "ENOTDIR")) return undefined;
+      throw hasCode(error, "ELOOP", "ENXIO") ? notAnObject(path) : error;
+    });
+    let found: Stats | undefined;
+    try {
+      found = await this.#lookUp(path);
+    } finally {
+      if (!found?.isFile()) await file?.close();
+    }
+    return found?.isFile() ? file : undefined;
+  }
+
+  /** Makes the folder and what lies above it, and syncs the way to it from the root once. */
+  async #ensureFolder(folder: string): Promise<void> {
+    if (folder === this.#root) return;
+    const found = await this.#lookUp(folder);
+    if (found?.isFile()) throw objectInTheWay(folder);
+    if (found !== undefined && this.#known.has(folder)) return;
+    await this.#ensureFolder(dirname(folder));
+    if (found === undefined) await makeFolder(folder);
+    await syncFolder(dirname(folder));
+    if (this.#known.size >= MAX_KNOWN_FOLDERS) this.#known.clear();
+    this.#known.add(folder);
+  }
+
+  /** As in a bucket, a folder is there as long as something lies in it. */
+  async #removeEmptyFolders(start: string): Promise<void> {
+    let folder = start;
+    while (folder !== this.#root && (await removeIfEmpty(folder))) {
+      this.#known.delete(folder);
+      folder = dirname(folder);
+    }
+    await syncFolder(folder);
+  }
+
+  /** Runs an action again when somebody deletes a folder between its making and its use. */
+  async #againIfFolderVanishes<Result>(action: () => Promise<Result>): Promise<Result> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await action();
+      } catch (error) {
+        if (!hasCode(error, "ENOENT") || tries === VANISHED_TRIES) throw error;
+        this.#known.clear();
+        await this.#makePrivateFolders();
+      }
+    }
+  }
+
+  /** Not the root: when that is gone its disk is not mounted, and we would write to the disk below. */
+  async #makePrivateFolders(): Promise<void> {
+    await makeFolder(join(this.#root, PRIVATE_SEGMENT));
+    await makeFolder(this.#locks);
+    await makeFolder(dirname(this.#temporary));
+    await makeFolder(this.#temporary);
+  }
+}
+
+async function makeRoot(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true });
+  if (first === undefined) return;
+  for (let folder = path; folder !== dirname(first); folder = dirname(folder))
+    await syncFolder(dirname(folder));
+}
+
+function attributeOpenError(error: unknown, path: string): unknown {
+  if (hasCode(error, "ENOTDIR", "EEXIST")) return notAFolder(path, error);
+  if (hasCode(error, "EACCES", "EPERM", "EROFS", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"))
+    return new InputError(
+      {
+        what: "store cannot be written",
+        where: path,
+        expected: `expected a folder where files and links can be made, got ${String(error)}`,
+        fix: "make it writable for this user, or choose another folder",
+      },
+      { cause: error },
+    );
+  return attributeFileError(error, "open", path);
+}
+
+function missing(url: string, key: string): InputError {
+  return new InputError({ what: "no such object", where: key, expected: `expected it in ${url}` });
+}

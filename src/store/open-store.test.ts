@@ -1,0 +1,42 @@
+import { mkdir } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { pathToFileURL } from "node:url";
+import { describe, expect, it } from "vitest";
+import { temporaryFolder } from "../../test/store/temporary-store.ts";
+import { openStore } from "./open-store.ts";
+
+describe("openStore", () => {
+  it("opens one folder by path, relative path and file: URL alike", async () => {
+    const folder = join(await temporaryFolder(), "with space, ä and %41");
+    await mkdir(folder);
+    const { href } = pathToFileURL(folder);
+    for (const text of [
+      folder,
+      relative(process.cwd(), folder),
+      href,
+      `${href}/`,
+      href.replace("file", "FILE"),
+    ]) {
+      expect((await openStore(text)).url, text).toBe(href);
+    }
+  });
+
+  it.each([
+    ["s3://bucket/prefix", "stores in S3 come with the AWS deployment"],
+    ["S3://bucket", "stores in S3 come with the AWS deployment"],
+    ["https://host/x", "got scheme https:"],
+    ["gs://bucket", "got scheme gs:"],
+    ["file://host/folder", "expected file:/// and an absolute path"],
+    ["file:folder", "expected file:/// and an absolute path"],
+    ["file:///folder?x=1", "without ? and #"],
+    ["file:///a%00b", "without NUL"],
+    ["", "got nothing"],
+    ["a\0b", "without NUL"],
+    ["~/runs", "only a shell knows what ~ stands for"],
+  ])("refuses %j, and says what it expects", async (url, expected) => {
+    await expect((async () => openStore(url))()).rejects.toMatchObject({
+      name: "InputError",
+      message: expect.stringContaining(expected),
+    });
+  });
+});

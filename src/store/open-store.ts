@@ -1,0 +1,47 @@
+// From the text in a config or on the command line to an open store.
+import { fileURLToPath } from "node:url";
+import { InputError } from "../failure/errors.ts";
+import { openFileStore } from "./file-store.ts";
+import type { ObjectStore } from "./object-store.ts";
+
+/**
+ * @param url `file:///absolute/folder`, or the path of a folder
+ * @throws InputError for every other kind of URL, and as `openFileStore` does
+ */
+export function openStore(url: string): Promise<ObjectStore> {
+  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(url)?.[1]?.toLowerCase();
+  switch (scheme) {
+    case undefined:
+      return openFileStore(assertPath(url));
+    case "file":
+      return openFileStore(pathOf(url));
+    case "s3":
+      throw refuse(url, "expected a folder: stores in S3 come with the AWS deployment");
+    default:
+      throw refuse(url, `expected a folder or a file: URL, got scheme ${scheme}:`);
+  }
+}
+
+function assertPath(path: string): string {
+  if (path === "") throw refuse(path, "expected the path of a folder, got nothing");
+  if (path.includes("\0")) throw refuse(path, "expected a path without NUL characters");
+  if (path === "~" || path.startsWith("~/"))
+    throw refuse(path, "expected a path as it is: only a shell knows what ~ stands for");
+  return path;
+}
+
+function pathOf(url: string): string {
+  const parsed = URL.parse(url);
+  if (!/^file:\/\/\//i.test(url) || parsed === null || parsed.search !== "" || parsed.hash !== "")
+    throw refuse(url, "expected file:/// and an absolute path without ? and #");
+  return assertPath(fileURLToPath(parsed));
+}
+
+function refuse(url: string, expected: string): InputError {
+  return new InputError({
+    what: "cannot open store",
+    where: JSON.stringify(url),
+    expected,
+    fix: "write e.g. ./runs",
+  });
+}
