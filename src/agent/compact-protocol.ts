@@ -2,7 +2,9 @@
 // printed, with a short note where there was nothing or something went wrong.
 import type { ExecResult } from "../sandbox/sandbox.ts";
 
-export type CompactAction = { readonly kind: "command"; readonly command: string } | { readonly kind: "done" };
+export type CompactAction =
+  | { readonly kind: "command"; readonly command: string }
+  | { readonly kind: "done" };
 
 export function parseAnswer(answer: string): CompactAction {
   const command = answer.trim();

@@ -11,7 +11,11 @@ import { allocateRoutes, type RouteLayout } from "../trajectory/routes.ts";
 export const NO_ROUTES: RouteLayout = { layerCount: 0, expertsPerToken: 1, expertCount: 1 };
 
 /** A sampler for one episode: it answers with each command in turn and then `done`. Log-probs are 0. */
-export function createDemonstrator(commands: readonly string[], chat: ChatFormat, tokenizer: Tokenizer): Sampler {
+export function createDemonstrator(
+  commands: readonly string[],
+  chat: ChatFormat,
+  tokenizer: Tokenizer,
+): Sampler {
   const answers = [...commands, "done"];
   let turn = 0;
   return {
@@ -21,8 +25,21 @@ export function createDemonstrator(commands: readonly string[], chat: ChatFormat
       const sampled = Int32Array.from([...tokenizer.encodeText(answer), chat.endOfTurn]);
       const logProbs = new Float32Array(sampled.length);
       const routes = allocateRoutes(tokens.length + sampled.length - 1 - routesHeld, NO_ROUTES);
-      const receipt = computeReceipt({ prompt: tokens, sampled, logProbs, routes, policyVersion: policy.version });
-      return Promise.resolve({ tokens: sampled, logProbs, routes, finishReason: "stop", policyVersion: policy.version, receipt });
+      const receipt = computeReceipt({
+        prompt: tokens,
+        sampled,
+        logProbs,
+        routes,
+        policyVersion: policy.version,
+      });
+      return Promise.resolve({
+        tokens: sampled,
+        logProbs,
+        routes,
+        finishReason: "stop",
+        policyVersion: policy.version,
+        receipt,
+      });
     },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };

@@ -69,7 +69,11 @@ const CUT_MARKER = "\n[...]\n";
  */
 export async function runEpisode(
   setup: EpisodeSetup,
-  { sampler, sandbox, now = performance.now.bind(performance) }: { readonly sampler: Sampler; readonly sandbox: Sandbox; readonly now?: () => number },
+  {
+    sampler,
+    sandbox,
+    now = performance.now.bind(performance),
+  }: { readonly sampler: Sampler; readonly sandbox: Sandbox; readonly now?: () => number },
 ): Promise<EpisodeOutcome> {
   const { limits, chat, tokenizer } = setup;
   const stream = new TokenStream();
@@ -131,11 +135,19 @@ export async function runEpisode(
     });
     sandboxMs += result.durationMs;
     const observation = formatObservation(capturedText(result.stdout), result.end);
-    transcript.push({ ...record, command: action.command, observation, result: result.end, commandMs: result.durationMs });
+    transcript.push({
+      ...record,
+      command: action.command,
+      observation,
+      result: result.end,
+      commandMs: result.durationMs,
+    });
 
     if (now() - startedAt - samplerMs >= limits.timeLimitMs) return finish("time_limit");
     const marker = tokenizer.encodeText(CUT_MARKER);
-    const next = chat.observation(limitTokens(tokenizer.encodeText(observation), limits.observationTokens, marker));
+    const next = chat.observation(
+      limitTokens(tokenizer.encodeText(observation), limits.observationTokens, marker),
+    );
     if (stream.length + next.length >= limits.contextTokens) return finish("context_limit");
     stream.appendGiven(next);
   }

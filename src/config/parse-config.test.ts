@@ -9,16 +9,28 @@ describe("run config", () => {
     if (config.kind !== "ppo") throw new Error("kind");
     expect(config.training.actor.learningRate).toBe(1e-6);
     expect(config.training.critic.learningRate).toBe(1.5e-5);
-    expect(config.training).toMatchObject({ gamma: 1, lambda: 1, truncation: "terminal", lossMean: "episode", replay: true });
+    expect(config.training).toMatchObject({
+      gamma: 1,
+      lambda: 1,
+      truncation: "terminal",
+      lossMean: "episode",
+      replay: true,
+    });
     expect(config.rollout).toMatchObject({ episodes: 512, stragglers: "wait" });
     expect(config.reward).toEqual({ kind: "dense", scale: 20 });
   });
 
   it.each([
     [`${PPO}rollot:\n  episodes: 4\n`, "run.yaml:7: rollot: unknown key; did you mean rollout?"],
-    [`${PPO}  actor:\n    learning_rate: 1\n`, "run.yaml:8: training.actor.learning_rate: unknown key; did you mean learningRate?"],
+    [
+      `${PPO}  actor:\n    learning_rate: 1\n`,
+      "run.yaml:8: training.actor.learning_rate: unknown key; did you mean learningRate?",
+    ],
     [`${PPO}sampling:\n  topP: 0.9\n`, "run.yaml:7: sampling: training needs temperature above 0"],
-    [`${PPO}rollout:\n  episodes: 8\n  launch: 4\n`, "run.yaml:9: rollout.launch: must be at least rollout.episodes (8), got 4"],
+    [
+      `${PPO}rollout:\n  episodes: 8\n  launch: 4\n`,
+      "run.yaml:9: rollout.launch: must be at least rollout.episodes (8), got 4",
+    ],
     [`${PPO}rollout:\n  stragglers: cut\n`, "cut needs rollout.launch"],
     [PPO.replace("iterations: 3", "iterations: -1"), "run.yaml:6: training.iterations"],
     [PPO.replace("kind: ppo", "kind: pppo"), "run.yaml:1: kind"],

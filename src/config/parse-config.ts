@@ -15,7 +15,11 @@ export function parseRunConfig(text: string, file: string): RunConfig {
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const [broken] = document.errors;
   if (broken !== undefined) {
-    throw new InputError({ what: "not YAML", where: `${file}:${lines.linePos(broken.pos[0]).line}`, expected: broken.message });
+    throw new InputError({
+      what: "not YAML",
+      where: `${file}:${lines.linePos(broken.pos[0]).line}`,
+      expected: broken.message,
+    });
   }
   const parsed = RunConfig.safeParse(document.toJS());
   const problems = parsed.success ? contradictions(parsed.data) : parsed.error.issues.flatMap(describeIssue);
@@ -24,14 +28,18 @@ export function parseRunConfig(text: string, file: string): RunConfig {
     let node: unknown = document.contents;
     let place: string = file;
     for (const key of path) {
-      const pair = isMap(node) ? node.items.find(item => isScalar(item.key) && item.key.value === key) : undefined;
+      const pair = isMap(node)
+        ? node.items.find(item => isScalar(item.key) && item.key.value === key)
+        : undefined;
       if (!isScalar(pair?.key) || !pair.key.range) break;
       place = `${file}:${lines.linePos(pair.key.range[0]).line}`;
       node = pair.value;
     }
     return place;
   };
-  const texts = problems.map(({ path, message }) => `${lineOf(path)}: ${path.map(String).join(".") || "the file"}: ${message}`);
+  const texts = problems.map(
+    ({ path, message }) => `${lineOf(path)}: ${path.map(String).join(".") || "the file"}: ${message}`,
+  );
   throw new InputError({
     what: problems.length === 1 ? "the config has a problem" : `the config has ${problems.length} problems`,
     where: `\n  ${texts.join("\n  ")}`,
@@ -74,19 +82,35 @@ function contradictions(config: RunConfig): Problem[] {
   const problems: Problem[] = [];
   const { rollout, agent, sampling } = config;
   if (rollout.launch !== undefined && rollout.launch < rollout.episodes) {
-    problems.push({ path: ["rollout", "launch"], message: `must be at least rollout.episodes (${rollout.episodes}), got ${rollout.launch}` });
+    problems.push({
+      path: ["rollout", "launch"],
+      message: `must be at least rollout.episodes (${rollout.episodes}), got ${rollout.launch}`,
+    });
   }
   if (rollout.stragglers === "cut" && rollout.launch === undefined) {
-    problems.push({ path: ["rollout", "stragglers"], message: "cut needs rollout.launch above rollout.episodes, or nothing is left to cut" });
+    problems.push({
+      path: ["rollout", "stragglers"],
+      message: "cut needs rollout.launch above rollout.episodes, or nothing is left to cut",
+    });
   }
   if (agent.answerTokens >= agent.contextTokens) {
-    problems.push({ path: ["agent", "answerTokens"], message: `must be below agent.contextTokens (${agent.contextTokens})` });
+    problems.push({
+      path: ["agent", "answerTokens"],
+      message: `must be below agent.contextTokens (${agent.contextTokens})`,
+    });
   }
   if (sampling.temperature === 0 || sampling.topP !== 1 || sampling.topK !== 0) {
-    problems.push({ path: ["sampling"], message: "training needs temperature above 0, topP 1 and topK 0: the trainer's distribution would be another one" });
+    problems.push({
+      path: ["sampling"],
+      message:
+        "training needs temperature above 0, topP 1 and topK 0: the trainer's distribution would be another one",
+    });
   }
   if (config.kind === "sft" && (config.policy === undefined) === (config.model === undefined)) {
-    problems.push({ path: ["policy"], message: "give either policy (go on from a model) or model (start from nothing)" });
+    problems.push({
+      path: ["policy"],
+      message: "give either policy (go on from a model) or model (start from nothing)",
+    });
   }
   return problems;
 }

@@ -17,7 +17,12 @@ const MODEL_FILE = /^[\w.-]+\.(json|safetensors|jinja)$/;
 export async function readStoredFiles(store: ObjectStore, prefix: string): Promise<Map<string, Uint8Array>> {
   const manifest = await readManifest(store, prefix);
   if (manifest === undefined) {
-    throw new InputError({ what: "no such model", where: `${store.url}${prefix}`, expected: "expected a folder with manifest.json", fix: "check the run and the version" });
+    throw new InputError({
+      what: "no such model",
+      where: `${store.url}${prefix}`,
+      expected: "expected a folder with manifest.json",
+      fix: "check the run and the version",
+    });
   }
   const files = new Map<string, Uint8Array>();
   for (const { path } of manifest.files) files.set(path, await readFolderFile(store, prefix, manifest, path));
@@ -29,16 +34,30 @@ export async function readModelFolder(store: ObjectStore, prefix: string, head: 
 }
 
 export async function writeStoredFiles(store: ObjectStore, prefix: string, files: Files): Promise<void> {
-  await writeFolder(store, prefix, [...files].map(([path, body]) => ({ path, body })));
+  await writeFolder(
+    store,
+    prefix,
+    [...files].map(([path, body]) => ({ path, body })),
+  );
 }
 
 /** The model files of a folder of this machine. */
 export async function readLocalFiles(folder: string): Promise<Map<string, Uint8Array>> {
   const names = await readdir(folder).catch(cause => {
-    throw new InputError({ what: "no such model folder", where: folder, expected: "a folder as transformers writes it", fix: "check the path" }, { cause });
+    throw new InputError(
+      {
+        what: "no such model folder",
+        where: folder,
+        expected: "a folder as transformers writes it",
+        fix: "check the path",
+      },
+      { cause },
+    );
   });
   const wanted = names.filter(name => MODEL_FILE.test(name) && name !== "manifest.json");
-  return new Map(await Promise.all(wanted.map(async name => [name, await readFile(join(folder, name))] as const)));
+  return new Map(
+    await Promise.all(wanted.map(async name => [name, await readFile(join(folder, name))] as const)),
+  );
 }
 
 const TokenizerConfig = z.looseObject({ chat_template: z.string().optional() });
@@ -54,7 +73,12 @@ export function readTextFormat(
   const config = TokenizerConfig.parse(parseJson(files, configFile, where));
   const template = config.chat_template ?? files.get("chat_template.jinja");
   if (template === undefined) {
-    throw new InputError({ what: "the model has no chat template", where: `${where}/${configFile}`, expected: "the key chat_template", fix: "use an instruct model" });
+    throw new InputError({
+      what: "the model has no chat template",
+      where: `${where}/${configFile}`,
+      expected: "the key chat_template",
+      fix: "use an instruct model",
+    });
   }
   const text = typeof template === "string" ? template : Buffer.from(template).toString("utf8");
   return { tokenizer, chat: new ChatFormat(tokenizer, { template: text, endOfTurn, system }) };

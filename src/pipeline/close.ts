@@ -1,9 +1,16 @@
 // Closes a phase: fixes the list of what counts, with hashes. Everything later is a function of this list.
 import type { RewardConfig } from "../config/run-config.ts";
-import { Failure } from "../failure/errors.ts";
+import { Failure, InputError } from "../failure/errors.ts";
 import { readAdmitted } from "../store/claim.ts";
 import { encodeJson, readJson } from "../store/json.ts";
-import { attemptPrefix, closedKey, episodeKey, episodePrefix, type PhasePrefix, rewardKey } from "../store/keys.ts";
+import {
+  attemptPrefix,
+  closedKey,
+  episodeKey,
+  episodePrefix,
+  type PhasePrefix,
+  rewardKey,
+} from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { sha256 } from "../store/sha256.ts";
 import { putOnce } from "../store/write-once.ts";
@@ -17,10 +24,22 @@ export interface CloseInput {
   readonly phase: PhasePrefix;
   readonly policyVersion: number;
   readonly rewardConfig: RewardConfig;
+  /** Episodes without which the phase is not closed. */
+  readonly minimum: number;
 }
 
-export async function close({ phase, policyVersion, rewardConfig }: CloseInput, { store }: { readonly store: ObjectStore }): Promise<ClosedPhase> {
-  const closed: ClosedPhase = { format: "t1-closed-1", policyVersion, rewardConfig, episodes: [], failed: [], cancelled: [] };
+export async function close(
+  { phase, policyVersion, rewardConfig, minimum }: CloseInput,
+  { store }: { readonly store: ObjectStore },
+): Promise<ClosedPhase> {
+  const closed: ClosedPhase = {
+    format: "t1-closed-1",
+    policyVersion,
+    rewardConfig,
+    episodes: [],
+    failed: [],
+    cancelled: [],
+  };
   const plan = await readPlan(store, phase);
   const outcomes = await Promise.all(plan.map(planned => readOutcome(store, phase, planned, rewardConfig)));
   for (const outcome of outcomes) {
@@ -28,6 +47,7 @@ export async function close({ phase, policyVersion, rewardConfig }: CloseInput, 
     else if (outcome.kind === "failed") closed.failed.push(outcome.entry);
     else closed.cancelled.push(outcome.entry);
   }
+  if (closed.episodes.length < minimum) throw tooFew(closed, minimum, phase);
   await putOnce(store, closedKey(phase), encodeJson(closed));
   return closed;
 }
@@ -36,30 +56,62 @@ export function readClosed(store: ObjectStore, phase: PhasePrefix): Promise<Clos
   return readJson(store, closedKey(phase), ClosedPhase);
 }
 
+/** Nothing is closed, so that a resumed run tries the failed episodes again. */
+function tooFew({ episodes, failed }: ClosedPhase, minimum: number, phase: PhasePrefix): InputError {
+  const [example] = failed;
+  return new InputError({
+    what: "the infrastructure failed too often",
+    where: phase,
+    expected: `expected at least ${minimum} finished episodes, got ${episodes.length}; ${failed.length} failed, such as: ${example?.failure.detail ?? "none"}`,
+    fix: "remove the cause and resume the run: finished episodes are kept, failed ones are tried again",
+  });
+}
+
 type Outcome =
   | { readonly kind: "counted"; readonly entry: ClosedPhase["episodes"][number] }
   | { readonly kind: "failed"; readonly entry: ClosedPhase["failed"][number] }
   | { readonly kind: "cancelled"; readonly entry: ClosedPhase["cancelled"][number] };
 
-async function readOutcome(store: ObjectStore, phase: PhasePrefix, { episode, task }: PlannedEpisode, rewardConfig: RewardConfig): Promise<Outcome> {
+async function readOutcome(
+  store: ObjectStore,
+  phase: PhasePrefix,
+  { episode, task }: PlannedEpisode,
+  rewardConfig: RewardConfig,
+): Promise<Outcome> {
   const prefix = episodePrefix(phase, episode);
   const attempt = await readAdmitted(store, prefix);
   if (attempt === undefined) {
     const last = (await readAttempts(store, prefix)).at(-1);
     if (last?.failure === undefined) {
       // Closing now would lose the episode without a trace.
-      throw new Failure("RunStopped", `${prefix} has neither an admitted attempt nor a failure: its rollout did not end`, { retryable: true });
+      throw new Failure(
+        "RunStopped",
+        `${prefix} has neither an admitted attempt nor a failure: its rollout did not end`,
+        { retryable: true },
+      );
     }
     return { kind: "failed", entry: { episode, task, labels: last.labels, failure: last.failure } };
   }
   const at = attemptPrefix(prefix, attempt);
   const record = await readJson(store, episodeKey(at), EpisodeRecord);
   const { labels, turnCount, tokenCount, sampledTokenCount, endReason, report } = record;
-  if (report === undefined) return { kind: "cancelled", entry: { episode, task, labels, tokenCount, turnCount } };
+  if (report === undefined)
+    return { kind: "cancelled", entry: { episode, task, labels, tokenCount, turnCount } };
   const { reward } = await readJson(store, rewardKey(at, rewardConfigHash(rewardConfig)), RewardRecord);
   const recordSha256 = sha256(encodeJson(record));
   const counts = { turnCount, tokenCount, sampledTokenCount };
-  const scored = { reward: reward.value, resolved: isResolved(report), passed: reward.passed, total: reward.total };
-  const hashes = { recordSha256, ...(record.arraysSha256 !== undefined && { arraysSha256: record.arraysSha256 }) };
-  return { kind: "counted", entry: { episode, attempt, endReason, ...scored, ...counts, task, labels, ...hashes } };
+  const scored = {
+    reward: reward.value,
+    resolved: isResolved(report),
+    passed: reward.passed,
+    total: reward.total,
+  };
+  const hashes = {
+    recordSha256,
+    ...(record.arraysSha256 !== undefined && { arraysSha256: record.arraysSha256 }),
+  };
+  return {
+    kind: "counted",
+    entry: { episode, attempt, endReason, ...scored, ...counts, task, labels, ...hashes },
+  };
 }

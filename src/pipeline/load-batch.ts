@@ -3,17 +3,25 @@ import { InputError } from "../failure/errors.ts";
 import { arraysKey, attemptPrefix, episodePrefix, type PhasePrefix } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { sha256 } from "../store/sha256.ts";
-import { decodeChunks } from "../trajectory/chunk.ts";
 import type { TrainingEpisode } from "../training/episode.ts";
+import { decodeChunks } from "../trajectory/chunk.ts";
 import type { ClosedEpisode, ClosedPhase } from "./records.ts";
 
 /** Episodes in which nothing was sampled have nothing to train and are left out. */
-export async function loadBatch(store: ObjectStore, phase: PhasePrefix, closed: ClosedPhase): Promise<TrainingEpisode[]> {
+export async function loadBatch(
+  store: ObjectStore,
+  phase: PhasePrefix,
+  closed: ClosedPhase,
+): Promise<TrainingEpisode[]> {
   const loaded = await Promise.all(closed.episodes.map(entry => loadEpisode(store, phase, entry)));
   return loaded.filter(episode => episode.chunks.length > 0);
 }
 
-async function loadEpisode(store: ObjectStore, phase: PhasePrefix, entry: ClosedEpisode): Promise<TrainingEpisode> {
+async function loadEpisode(
+  store: ObjectStore,
+  phase: PhasePrefix,
+  entry: ClosedEpisode,
+): Promise<TrainingEpisode> {
   const { episode, attempt, endReason, reward, arraysSha256 } = entry;
   const id = `${episode}`;
   if (arraysSha256 === undefined) return { id, chunks: [], endReason, reward };

@@ -20,7 +20,10 @@ export interface PlanOutput {
 }
 
 /** The next tasks of the run's pool, one episode each. */
-export async function planIteration({ run, iteration }: { readonly run: string; readonly iteration: number }, { store }: { readonly store: ObjectStore }): Promise<PlanOutput> {
+export async function planIteration(
+  { run, iteration }: { readonly run: string; readonly iteration: number },
+  { store }: { readonly store: ObjectStore },
+): Promise<PlanOutput> {
   const { config, pool: recorded } = await readRun(store, run);
   const pool = await openPool(recorded.folder);
   if (pool.names.length !== recorded.taskCount) {
@@ -33,19 +36,41 @@ export async function planIteration({ run, iteration }: { readonly run: string; 
   }
   const { state } = await readState(store, run);
   const count = config.rollout.launch ?? config.rollout.episodes;
-  const { names, next } = takeTasks(pool, state.pool, { count, seed: config.seed, shuffle: config.tasks.shuffle });
+  const { names, next } = takeTasks(pool, state.pool, {
+    count,
+    seed: config.seed,
+    shuffle: config.tasks.shuffle,
+  });
   const phase = iterationPrefix(run, iteration);
-  await writePlan(store, phase, pool.folder, names.map(task => ({ task, repeat: 0 })), deriveSeed(config.seed, "iteration", iteration));
+  await writePlan(
+    store,
+    phase,
+    pool.folder,
+    names.map(task => ({ task, repeat: 0 })),
+    deriveSeed(config.seed, "iteration", iteration),
+  );
   return { key: planKey(phase), episodeCount: names.length, next };
 }
 
 /** Every task of a pool, `repeats` times. */
 export async function planEvaluation(
-  { phase, poolFolder, repeats, seed }: { readonly phase: PhasePrefix; readonly poolFolder: string; readonly repeats: number; readonly seed: number },
+  {
+    phase,
+    poolFolder,
+    repeats,
+    seed,
+  }: {
+    readonly phase: PhasePrefix;
+    readonly poolFolder: string;
+    readonly repeats: number;
+    readonly seed: number;
+  },
   { store }: { readonly store: ObjectStore },
 ): Promise<PlanOutput> {
   const pool = await openPool(poolFolder);
-  const episodes = Array.from({ length: repeats }, (_, repeat) => pool.names.map(task => ({ task, repeat }))).flat();
+  const episodes = Array.from({ length: repeats }, (_, repeat) =>
+    pool.names.map(task => ({ task, repeat })),
+  ).flat();
   await writePlan(store, phase, pool.folder, episodes, deriveSeed(seed, "evaluation"));
   return { key: planKey(phase), episodeCount: episodes.length, next: START };
 }
@@ -54,17 +79,25 @@ export function readPlan(store: ObjectStore, phase: PhasePrefix): Promise<readon
   return readJsonLines(store, planKey(phase), PlannedEpisode);
 }
 
-async function writePlan(store: ObjectStore, phase: PhasePrefix, folder: string, chosen: readonly { readonly task: string; readonly repeat: number }[], seed: string): Promise<void> {
+async function writePlan(
+  store: ObjectStore,
+  phase: PhasePrefix,
+  folder: string,
+  chosen: readonly { readonly task: string; readonly repeat: number }[],
+  seed: string,
+): Promise<void> {
   const hashes = new Map<string, string>();
   for (const { task } of chosen) {
     if (!hashes.has(task)) hashes.set(task, (await loadTask(join(folder, task))).hashes.task);
   }
-  const lines = chosen.map(({ task, repeat }, episode): PlannedEpisode => ({
-    episode,
-    task,
-    taskHash: hashes.get(task) ?? "",
-    repeat,
-    seed: deriveSeed(seed, "episode", episode),
-  }));
+  const lines = chosen.map(
+    ({ task, repeat }, episode): PlannedEpisode => ({
+      episode,
+      task,
+      taskHash: hashes.get(task) ?? "",
+      repeat,
+      seed: deriveSeed(seed, "episode", episode),
+    }),
+  );
   await putOnce(store, planKey(phase), encodeJsonLines(lines));
 }

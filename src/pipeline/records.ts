@@ -46,7 +46,13 @@ export const EpisodeRecord = z.strictObject({
   tokenCount: Count,
   sampledTokenCount: Count,
   startedAt: z.iso.datetime(),
-  times: z.strictObject({ sandboxStartMs: Milliseconds, samplerMs: Milliseconds, commandMs: Milliseconds, verifierMs: Milliseconds, totalMs: Milliseconds }),
+  times: z.strictObject({
+    sandboxStartMs: Milliseconds,
+    samplerMs: Milliseconds,
+    commandMs: Milliseconds,
+    verifierMs: Milliseconds,
+    totalMs: Milliseconds,
+  }),
   report: VerifierReport.optional(),
   failure: FailureRecord.optional(),
   /** SHA-256 of arrays.safetensors; absent when nothing was sampled. */
@@ -81,8 +87,23 @@ export const ClosedPhase = z.strictObject({
   rewardConfig: RewardConfig,
   episodes: z.array(ClosedEpisode),
   /** Planned episodes that are not trained on, and why. */
-  failed: z.array(z.strictObject({ episode: Count, task: z.string(), labels: EpisodeRecord.shape.labels, failure: FailureRecord })),
-  cancelled: z.array(z.strictObject({ episode: Count, task: z.string(), labels: EpisodeRecord.shape.labels, tokenCount: Count, turnCount: Count })),
+  failed: z.array(
+    z.strictObject({
+      episode: Count,
+      task: z.string(),
+      labels: EpisodeRecord.shape.labels,
+      failure: FailureRecord,
+    }),
+  ),
+  cancelled: z.array(
+    z.strictObject({
+      episode: Count,
+      task: z.string(),
+      labels: EpisodeRecord.shape.labels,
+      tokenCount: Count,
+      turnCount: Count,
+    }),
+  ),
 });
 export type ClosedPhase = z.infer<typeof ClosedPhase>;
 

@@ -13,7 +13,12 @@ export const RunRecord = z.strictObject({
   /** Defaults filled in; paths absolute. */
   config: RunConfig,
   pool: z.strictObject({ folder: z.string(), taskCount: z.int().positive() }),
-  software: z.strictObject({ node: z.string(), onnxruntime: z.string(), platform: z.string(), cpu: z.string() }),
+  software: z.strictObject({
+    node: z.string(),
+    onnxruntime: z.string(),
+    platform: z.string(),
+    cpu: z.string(),
+  }),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 

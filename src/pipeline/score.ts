@@ -3,7 +3,15 @@
 import type { RewardConfig } from "../config/run-config.ts";
 import { admit } from "../store/claim.ts";
 import { encodeJson, readJson } from "../store/json.ts";
-import { attemptPrefix, type EpisodePrefix, episodeKey, episodePrefix, type PhasePrefix, parseAttempt, rewardKey } from "../store/keys.ts";
+import {
+  attemptPrefix,
+  type EpisodePrefix,
+  episodeKey,
+  episodePrefix,
+  type PhasePrefix,
+  parseAttempt,
+  rewardKey,
+} from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
 import { computeReward, rewardConfigHash } from "../verifier/reward.ts";
@@ -36,5 +44,7 @@ export async function readAttempts(store: ObjectStore, episode: EpisodePrefix): 
     const { attempt } = parseAttempt(key);
     if (key === episodeKey(attemptPrefix(episode, attempt))) finished.push(attempt);
   }
-  return Promise.all(finished.map(attempt => readJson(store, episodeKey(attemptPrefix(episode, attempt)), EpisodeRecord)));
+  return Promise.all(
+    finished.map(attempt => readJson(store, episodeKey(attemptPrefix(episode, attempt)), EpisodeRecord)),
+  );
 }

@@ -2,23 +2,36 @@
 import { NO_ROUTES } from "../agent/demonstrator.ts";
 import type { PpoRunConfig, SftConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
-import { CONFIG_FILE, decodeModelFiles, encodeModelFiles, type Files, type Model } from "../model/checkpoint.ts";
+import {
+  CONFIG_FILE,
+  decodeModelFiles,
+  encodeModelFiles,
+  type Files,
+  type Model,
+} from "../model/checkpoint.ts";
 import { readModelFolder, readStoredFiles, writeStoredFiles } from "../model/model-folder.ts";
-import { routeLayout } from "../model/routing.ts";
 import { criticFromActor, type Head } from "../model/parameters.ts";
+import { routeLayout } from "../model/routing.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { RandomStream } from "../random/stream.ts";
 import { encodeJson } from "../store/json.ts";
-import { auditKey, criticPrefix, iterationPrefix, metricsKey, optimizerPrefix, policyPrefix } from "../store/keys.ts";
+import {
+  auditKey,
+  criticPrefix,
+  iterationPrefix,
+  metricsKey,
+  optimizerPrefix,
+  policyPrefix,
+} from "../store/keys.ts";
 import { readFolderFile, readManifest, writeFolder } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
-import { auditChunk, type ChunkAudit } from "../trajectory/audit.ts";
 import type { TrainingEpisode } from "../training/episode.ts";
 import { Network, type NetworkState, type Sessions } from "../training/onnx/network.ts";
 import { trainPpo } from "../training/onnx/train-ppo.ts";
 import { trainSft } from "../training/onnx/train-sft.ts";
 import { decodeNetworkState, encodeNetworkState } from "../training/optimizer-file.ts";
+import { auditChunk, type ChunkAudit } from "../trajectory/audit.ts";
 import { readClosed } from "./close.ts";
 import { loadBatch } from "./load-batch.ts";
 import type { ClosedEpisode, ClosedPhase } from "./records.ts";
@@ -46,14 +59,20 @@ export async function train({ run, iteration }: TrainInput, services: TrainServi
   const closed = await readClosed(store, phase);
   const episodes = await loadBatch(store, phase, closed);
   if (episodes.length === 0) {
-    throw new InputError({ what: "no episode of the iteration can be trained on", where: phase, expected: "at least one with a sampled token", fix: "look at its failures in closed.json" });
+    throw new InputError({
+      what: "no episode of the iteration can be trained on",
+      where: phase,
+      expected: "at least one with a sampled token",
+      fix: "look at its failures in closed.json",
+    });
   }
   const files = await readStoredFiles(store, policyPrefix(run, iteration));
   const policy = decodeModelFiles(files, "language", policyPrefix(run, iteration));
   const actor = new Network(await readOptimizer(store, run, iteration, ACTOR_FILE, policy, "language"));
   const layout = config.kind === "sft" ? NO_ROUTES : routeLayout(policy.config);
   const audits = episodes.flatMap(episode => episode.chunks).map(chunk => auditChunk(chunk, layout));
-  const critic = config.kind === "sft" ? undefined : new Network(await readCritic(store, run, iteration, policy));
+  const critic =
+    config.kind === "sft" ? undefined : new Network(await readCritic(store, run, iteration, policy));
   const context = { iteration, services };
   const metrics =
     config.kind === "sft" || critic === undefined
@@ -75,14 +94,27 @@ async function trainOnDemonstrations(
   { training, rollout, seed }: SftConfig,
   { iteration, services }: Context,
 ) {
-  const good = episodes.filter(episode => episode.reward >= training.minReward).flatMap(episode => episode.chunks);
+  const good = episodes
+    .filter(episode => episode.reward >= training.minReward)
+    .flatMap(episode => episode.chunks);
   if (good.length === 0) {
-    throw new InputError({ what: "no demonstration can be trained on", expected: `one with reward ${training.minReward}`, fix: "lower training.minReward" });
+    throw new InputError({
+      what: "no demonstration can be trained on",
+      expected: `one with reward ${training.minReward}`,
+      fix: "lower training.minReward",
+    });
   }
   const { learningRate: peak, warmupSteps, finalShare, iterations, ...settings } = training;
   const stepsPerIteration = Math.ceil(rollout.episodes / training.episodesPerStep) * training.passes;
   const schedule = { peak, warmupSteps, finalShare, decaySteps: stepsPerIteration * iterations };
-  return { sft: await trainSft(good, actor, { ...settings, schedule }, { ...services, seed: deriveSeed(seed, "train", iteration) }) };
+  return {
+    sft: await trainSft(
+      good,
+      actor,
+      { ...settings, schedule },
+      { ...services, seed: deriveSeed(seed, "train", iteration) },
+    ),
+  };
 }
 
 async function trainByPpo(
@@ -106,7 +138,9 @@ async function trainByPpo(
 
 /** Hands the rewards to other episodes: the control in which nothing can be learned. */
 function permuteRewards(episodes: readonly TrainingEpisode[], seed: string): TrainingEpisode[] {
-  const rewards = new RandomStream(deriveSeed(seed, "permuted rewards")).shuffle(episodes.map(episode => episode.reward));
+  const rewards = new RandomStream(deriveSeed(seed, "permuted rewards")).shuffle(
+    episodes.map(episode => episode.reward),
+  );
   return episodes.map((episode, index) => ({ ...episode, reward: rewards[index] }));
 }
 
@@ -118,7 +152,12 @@ interface NewVersion {
 }
 
 /** The policy is written last: where it counts, all that resuming from it needs is there. */
-async function writeVersion(store: ObjectStore, run: string, version: number, { actor, critic, files }: NewVersion): Promise<void> {
+async function writeVersion(
+  store: ObjectStore,
+  run: string,
+  version: number,
+  { actor, critic, files }: NewVersion,
+): Promise<void> {
   const optimizer = [{ path: ACTOR_FILE, body: encodeNetworkState(actor, { withParameters: true }) }];
   if (critic !== undefined) {
     optimizer.push({ path: CRITIC_FILE, body: encodeNetworkState(critic, { withParameters: false }) });
@@ -126,10 +165,19 @@ async function writeVersion(store: ObjectStore, run: string, version: number, { 
   }
   await writeFolder(store, optimizerPrefix(run, version), optimizer);
   const kept = [...files].filter(([name]) => name !== CONFIG_FILE && !name.startsWith("model.safetensors"));
-  await writeStoredFiles(store, policyPrefix(run, version), new Map([...encodeModelFiles(actor, "bfloat16"), ...kept]));
+  await writeStoredFiles(
+    store,
+    policyPrefix(run, version),
+    new Map([...encodeModelFiles(actor, "bfloat16"), ...kept]),
+  );
 }
 
-async function readCritic(store: ObjectStore, run: string, version: number, policy: Model): Promise<NetworkState> {
+async function readCritic(
+  store: ObjectStore,
+  run: string,
+  version: number,
+  policy: Model,
+): Promise<NetworkState> {
   const prefix = criticPrefix(run, version);
   const stored = (await readManifest(store, prefix)) !== undefined;
   const model = stored
@@ -139,19 +187,37 @@ async function readCritic(store: ObjectStore, run: string, version: number, poli
 }
 
 /** Version 0 has no optimizer state: training starts with fresh moments there, also after a warm-up. */
-async function readOptimizer(store: ObjectStore, run: string, version: number, path: string, model: Model, head: Head): Promise<NetworkState> {
+async function readOptimizer(
+  store: ObjectStore,
+  run: string,
+  version: number,
+  path: string,
+  model: Model,
+  head: Head,
+): Promise<NetworkState> {
   const prefix = optimizerPrefix(run, version);
   const manifest = await readManifest(store, prefix);
   if (manifest === undefined) {
     if (version === 0) return { ...model, moments: new Map(), step: 0 };
-    throw new InputError({ what: "the optimizer state is missing", where: prefix, expected: "a folder with manifest.json", fix: "start a new run from this version's policy" });
+    throw new InputError({
+      what: "the optimizer state is missing",
+      where: prefix,
+      expected: "a folder with manifest.json",
+      fix: "start a new run from this version's policy",
+    });
   }
-  return decodeNetworkState(await readFolderFile(store, prefix, manifest, path), model, head, `${prefix}${path}`);
+  return decodeNetworkState(
+    await readFolderFile(store, prefix, manifest, path),
+    model,
+    head,
+    `${prefix}${path}`,
+  );
 }
 
 /** Proof of what was trained on: every turn's receipt was made again from the stored tensors and agreed. */
 function summariseAudits(audits: readonly ChunkAudit[], policyVersion: number) {
-  const total = (count: (audit: ChunkAudit) => number): number => audits.reduce((sum, audit) => sum + count(audit), 0);
+  const total = (count: (audit: ChunkAudit) => number): number =>
+    audits.reduce((sum, audit) => sum + count(audit), 0);
   return {
     policyVersion,
     chunkCount: audits.length,
@@ -163,7 +229,8 @@ function summariseAudits(audits: readonly ChunkAudit[], policyVersion: number) {
 
 /** Of the episodes themselves, before anything was trained. */
 function summarise({ policyVersion, episodes, failed, cancelled }: ClosedPhase) {
-  const mean = (value: (episode: ClosedEpisode) => number): number => episodes.reduce((sum, episode) => sum + value(episode), 0) / episodes.length;
+  const mean = (value: (episode: ClosedEpisode) => number): number =>
+    episodes.reduce((sum, episode) => sum + value(episode), 0) / episodes.length;
   const endReasons: Record<string, number> = {};
   for (const { endReason } of episodes) endReasons[endReason] = (endReasons[endReason] ?? 0) + 1;
   return {

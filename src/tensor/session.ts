@@ -16,7 +16,7 @@ export interface NdArray<A extends Numbers = Numbers> {
 export type Feeds = Readonly<Record<string, NdArray>>;
 
 export interface SessionOptions {
-  /** Threads of one operator. Results are the same for every count. */
+  /** Threads of one operator. The same count gives the same bytes. */
   readonly threads: number;
   /** Whether idle threads wait busily: faster steps, but a core less for everybody else. */
   readonly spin?: boolean;

@@ -15,7 +15,10 @@ export const TRUNCATIONS = ["terminal", "zero", "bootstrap"] as const;
 export type Truncation = (typeof TRUNCATIONS)[number];
 
 /** Reward to train on, and whether the critic's value follows the last token. Never both a reward and a bootstrap. */
-export function outcomeOf({ endReason, reward }: TrainingEpisode, truncation: Truncation): { readonly reward: number; readonly bootstrap: boolean } {
+export function outcomeOf(
+  { endReason, reward }: TrainingEpisode,
+  truncation: Truncation,
+): { readonly reward: number; readonly bootstrap: boolean } {
   if (!isTruncated(endReason)) return { reward, bootstrap: false };
   switch (truncation) {
     case "terminal":

@@ -34,13 +34,20 @@ export function encodeNetworkState(
 export function decodeNetworkState(bytes: Uint8Array, model: Model, head: Head, where: string): NetworkState {
   const file = decodeSafetensors(bytes, where);
   const metadata = Metadata.safeParse(file.metadata);
-  if (!metadata.success) throw new InputError({ what: "not an optimizer state", where, expected: `metadata format ${FORMAT}` });
+  if (!metadata.success)
+    throw new InputError({ what: "not an optimizer state", where, expected: `metadata format ${FORMAT}` });
   const hasParameters = [...file.tensors.keys()].some(name => name.startsWith("parameter."));
   const names = [...model.parameters.keys()];
   const read = (part: string, name: string) => tensorArray(file, `${part}.${name}`, "F32");
-  const parameters = hasParameters ? new Map(names.map(name => [name, read("parameter", name)] as const)) : model.parameters;
+  const parameters = hasParameters
+    ? new Map(names.map(name => [name, read("parameter", name)] as const))
+    : model.parameters;
   assertParameters(parameters, model.config, head, where);
-  const moments = new Map(names.map(name => [name, { first: read("first", name).data, second: read("second", name).data }] as const));
+  const moments = new Map(
+    names.map(
+      name => [name, { first: read("first", name).data, second: read("second", name).data }] as const,
+    ),
+  );
   return { config: model.config, parameters, moments, step: metadata.data.step };
 }
 

@@ -22,7 +22,11 @@ export function readReport(files: ReadonlyMap<string, Uint8Array>): ReadReport {
   const report = files.get("ctrf.json");
   if (report === undefined) {
     if (reward === undefined) return { outcome: null, tests: [], cause: "no_report" };
-    return { outcome: reward.value, tests: [], cause: reward.value === null ? "unreadable_reward" : "no_report" };
+    return {
+      outcome: reward.value,
+      tests: [],
+      cause: reward.value === null ? "unreadable_reward" : "no_report",
+    };
   }
   const tests = readCtrf(report);
   if (tests === undefined) return { outcome: reward?.value ?? null, tests: [], cause: "unreadable_report" };

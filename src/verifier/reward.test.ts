@@ -5,7 +5,8 @@ import { computeReward, rewardConfigHash } from "./reward.ts";
 
 const tests = (passed: number, total: number) =>
   Array.from({ length: total }, (_, i) => ({ name: `t${i}`, status: i < passed ? "passed" : "failed" }));
-const ctrf = (passed: number, total: number): string => JSON.stringify({ results: { tool: { name: "x" }, tests: tests(passed, total) } });
+const ctrf = (passed: number, total: number): string =>
+  JSON.stringify({ results: { tool: { name: "x" }, tests: tests(passed, total) } });
 const read = (files: Record<string, string>) => {
   const report = readReport(new Map(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)])));
   return { ...report, tests: [...report.tests], exitCode: 0, durationMs: 1 };
@@ -61,11 +62,14 @@ describe("report", () => {
   });
 
   it("does not take words, nothing or infinity for a number", () => {
-    for (const text of ["", "yes", "Infinity", "1e999"]) expect(read({ "reward.txt": text })).toMatchObject({ outcome: null, cause: "unreadable_reward" });
+    for (const text of ["", "yes", "Infinity", "1e999"])
+      expect(read({ "reward.txt": text })).toMatchObject({ outcome: null, cause: "unreadable_reward" });
   });
 
   it("with a skipped test is no full pass when the tests gave no reward", () => {
-    const skipped = JSON.stringify({ results: { tests: [...tests(2, 2), { name: "s", status: "skipped" }] } });
+    const skipped = JSON.stringify({
+      results: { tests: [...tests(2, 2), { name: "s", status: "skipped" }] },
+    });
     expect(read({ "ctrf.json": skipped }).outcome).toBe(0);
   });
 });

@@ -25,7 +25,10 @@ export type Reward = z.infer<typeof Reward>;
  *
  * Without a readable report, dense and ratio fall back to b and keep the cause. A contradiction earns nothing.
  */
-export function computeReward({ outcome, tests, cause }: VerifierReport, { kind, scale }: RewardConfig): Reward {
+export function computeReward(
+  { outcome, tests, cause }: VerifierReport,
+  { kind, scale }: RewardConfig,
+): Reward {
   const passed = tests.filter(test => test.status === "passed").length;
   const total = tests.length;
   const b = outcome ?? 0;

@@ -1,8 +1,8 @@
 // Runs a task's tests after the agent is gone. Nothing of the agent's is used: its processes are ended, the log folder
 // and the tests arrive fresh, and the script gets an environment of its own.
 import { capturedBytes } from "../sandbox/captured-text.ts";
-import { readTarFiles } from "../sandbox/tar.ts";
 import type { ExecResult, Sandbox } from "../sandbox/sandbox.ts";
+import { readTarFiles } from "../sandbox/tar.ts";
 import { readReport } from "./read-report.ts";
 import type { VerifierCause, VerifierReport } from "./report.ts";
 
@@ -28,12 +28,18 @@ const PLACE_TIMEOUT_MS = 30_000;
 
 /** Empties both folders whatever the agent made of them: links, mounts in the way and left-overs included. */
 const FRESH_FOLDERS = [LOG_FOLDER, TESTS_FOLDER]
-  .map(folder => `rm -rf ${folder} 2>/dev/null; mkdir -p ${folder} && [ ! -L ${folder} ] && [ -z "$(ls -A ${folder})" ]`)
+  .map(
+    folder =>
+      `rm -rf ${folder} 2>/dev/null; mkdir -p ${folder} && [ ! -L ${folder} ] && [ -z "$(ls -A ${folder})" ]`,
+  )
   .map(step => `{ ${step}; }`)
   .join(" && ");
 
 /** @throws Failure when the sandbox itself is lost; whatever the agent can have caused is a report with a cause */
-export async function runVerifier(sandbox: Sandbox, { tests, env, timeoutMs }: VerifierInput): Promise<VerifierRun> {
+export async function runVerifier(
+  sandbox: Sandbox,
+  { tests, env, timeoutMs }: VerifierInput,
+): Promise<VerifierRun> {
   await sandbox.killAgents();
   const first = await runOnce(sandbox, tests, env, timeoutMs);
   // A contradiction, or tests that hang, may be a passing fault: they are run once more before they count.
@@ -43,23 +49,41 @@ export async function runVerifier(sandbox: Sandbox, { tests, env, timeoutMs }: V
   return runOnce(sandbox, tests, env, timeoutMs);
 }
 
-async function runOnce(sandbox: Sandbox, tests: readonly Uint8Array[], env: VerifierInput["env"], timeoutMs: number): Promise<VerifierRun> {
+async function runOnce(
+  sandbox: Sandbox,
+  tests: readonly Uint8Array[],
+  env: VerifierInput["env"],
+  timeoutMs: number,
+): Promise<VerifierRun> {
   const placed = await sandbox.exec(FRESH_FOLDERS, { timeoutMs: PLACE_TIMEOUT_MS, cwd: "/" });
   if (placed.end.kind !== "exited" || placed.end.exitCode !== 0) return failed("tests_not_placed", placed);
   for (const archive of tests) await sandbox.upload(archive, TESTS_FOLDER);
   const script = `${TESTS_FOLDER}/test.sh`;
-  const ran = await sandbox.exec(`chmod +x ${script} && exec 2>&1 && ${script}`, { timeoutMs, env, outputLimitBytes: OUTPUT_LIMIT_BYTES });
+  const ran = await sandbox.exec(`chmod +x ${script} && exec 2>&1 && ${script}`, {
+    timeoutMs,
+    env,
+    outputLimitBytes: OUTPUT_LIMIT_BYTES,
+  });
   if (ran.end.kind === "timed-out") return failed("verifier_timeout", ran);
   const logs = await sandbox.download(LOG_FOLDER, LOG_LIMIT_BYTES);
   if ("missing" in logs) return failed("no_report", ran);
   if ("oversized" in logs) return failed("report_too_large", ran);
   const files = await readTarFiles(logs.tar);
   const report = { ...readReport(files), exitCode: exitCodeOf(ran), durationMs: ran.durationMs };
-  return { report: { ...report, tests: [...report.tests] }, files: new Map([...files, ["stdout.txt", capturedBytes(ran.stdout)]]) };
+  return {
+    report: { ...report, tests: [...report.tests] },
+    files: new Map([...files, ["stdout.txt", capturedBytes(ran.stdout)]]),
+  };
 }
 
 function failed(cause: VerifierCause, result: ExecResult): VerifierRun {
-  const report = { outcome: null, tests: [], cause, exitCode: exitCodeOf(result), durationMs: result.durationMs };
+  const report = {
+    outcome: null,
+    tests: [],
+    cause,
+    exitCode: exitCodeOf(result),
+    durationMs: result.durationMs,
+  };
   return { report, files: new Map([["stdout.txt", capturedBytes(result.stdout)]]) };
 }
 

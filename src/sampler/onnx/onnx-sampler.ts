@@ -45,7 +45,12 @@ export class OnnxSampler implements Sampler {
     const pending = this.#pending.get(message.id);
     this.#pending.delete(message.id);
     if (message.kind === "generated") pending?.resolve(message.generation);
-    else pending?.reject(message.error instanceof Error && message.error.name === "AbortError" ? message.error : unavailable(message.error));
+    else
+      pending?.reject(
+        message.error instanceof Error && message.error.name === "AbortError"
+          ? message.error
+          : unavailable(message.error),
+      );
   }
 
   #end(error: Error): void {
@@ -57,5 +62,8 @@ export class OnnxSampler implements Sampler {
 
 function unavailable(cause: unknown): Failure {
   const detail = cause instanceof Error ? cause.message : String(cause);
-  return new Failure("SamplerUnavailable", `the sampler could not answer: ${detail}`, { retryable: true, cause });
+  return new Failure("SamplerUnavailable", `the sampler could not answer: ${detail}`, {
+    retryable: true,
+    cause,
+  });
 }

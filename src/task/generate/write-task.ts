@@ -7,6 +7,9 @@ import type { GeneratedTask } from "./compose.ts";
 import type { Check } from "./goal.ts";
 import type { PoolName } from "./pools.ts";
 
+/** `metadata.generator` of generated tasks: no assertion of theirs may hold before anything was done. */
+export const GENERATOR = "t1";
+
 const WORKDIR = "/app";
 const AGENT_TIMEOUT_SECONDS = 60;
 const VERIFIER_TIMEOUT_SECONDS = 30;
@@ -42,7 +45,7 @@ function taskToml({ kind, families, looks }: GeneratedTask, pool: PoolName, name
   return `${stringify({
     schema_version: "1.4",
     task: { name: `t1/${name}`, description: families.join(" and "), keywords: [pool, kind] },
-    metadata: { pool, kind, families, looks },
+    metadata: { generator: GENERATOR, pool, kind, families, looks },
     agent: { timeout_sec: AGENT_TIMEOUT_SECONDS },
     verifier: { timeout_sec: VERIFIER_TIMEOUT_SECONDS },
     environment: { network_mode: "no-network", workdir: WORKDIR },

@@ -10,7 +10,11 @@ import { gatherRows, microBatches, scatterRows } from "./micro-batch.ts";
 import { type Network, outputGradients, type Sessions, type StepSettings } from "./network.ts";
 
 /** Per chunk [N]: V_t, the head's output at row t − 1, on trainable tokens; 0 elsewhere. */
-export async function scoreValues(network: Network, sessions: Sessions, chunks: readonly Chunk[]): Promise<Float32Array[]> {
+export async function scoreValues(
+  network: Network,
+  sessions: Sessions,
+  chunks: readonly Chunk[],
+): Promise<Float32Array[]> {
   const session = await valueSession(network, sessions);
   const values = chunks.map(({ tokens }) => new Float32Array(tokens.length));
   for (const batch of microBatches(chunks)) {
@@ -21,7 +25,11 @@ export async function scoreValues(network: Network, sessions: Sessions, chunks: 
 }
 
 /** V after the last token of each chunk (row N − 1): what a cut episode is worth from there on. */
-export async function scoreEnds(network: Network, sessions: Sessions, chunks: readonly Chunk[]): Promise<number[]> {
+export async function scoreEnds(
+  network: Network,
+  sessions: Sessions,
+  chunks: readonly Chunk[],
+): Promise<number[]> {
   if (chunks.length === 0) return [];
   const session = await valueSession(network, sessions);
   const packed = packSequences(chunks.map(({ tokens }) => tokens));
@@ -47,7 +55,13 @@ export async function stepCritic(
   const session = await sessions.get(`train critic ${clipRange}`, network.config, () => {
     const { graph, head, parameters } = buildPackedGraph(network.config, { head: "value", replay: false });
     const column = (name: string): Tensor => graph.input(name, ["M", 1]);
-    const loss = clippedValueLoss(head, column("values.old"), column("returns"), column("weights"), clipRange);
+    const loss = clippedValueLoss(
+      head,
+      column("values.old"),
+      column("returns"),
+      column("weights"),
+      clipRange,
+    );
     graph.output("loss", loss);
     outputGradients(graph, loss, parameters);
     return graph;

@@ -15,26 +15,47 @@ export interface MicroBatch {
   readonly targets: Int32Array;
 }
 
-/** Padded tokens of one graph run; beyond a few thousand nothing gets faster, and memory grows. */
+/** Tokens of one graph run, about; beyond a few thousand nothing gets faster, and memory grows. */
 const TOKENS_PER_RUN = 4096;
 
-/** Cuts chunks into micro-batches of like length; each chunk's tokens but the last are fed. */
+/**
+ * Cuts chunks into micro-batches of like length and about the same number of tokens; each chunk's tokens but the last
+ * are fed. A small rest would not only be slow: ONNX Runtime splits products of few rows among its threads along the
+ * other axis and then adds in another order, so that the result would depend on the number of threads.
+ */
 export function microBatches(chunks: readonly Chunk[]): MicroBatch[] {
   const byLength = chunks
     .map((_, index) => index)
-    .sort((a, b) => chunks[a].tokens.length - chunks[b].tokens.length || a - b);
-  const groups: number[][] = [[]];
-  for (const index of byLength) {
-    const group = groups[groups.length - 1];
-    // Sorted, so this chunk is the longest of its group and sets the row length.
-    if (group.length > 0 && (group.length + 1) * chunks[index].tokens.length > TOKENS_PER_RUN) groups.push([index]);
-    else group.push(index);
-  }
-  return groups.filter(group => group.length > 0).map(group => toMicroBatch(chunks, group));
+    .sort((a, b) => chunks[b].tokens.length - chunks[a].tokens.length || a - b);
+  const total = chunks.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  const share = total / Math.ceil(total / TOKENS_PER_RUN);
+  const groups = Map.groupBy(withTokensBefore(chunks, byLength), ({ before }) => Math.floor(before / share));
+  return [...groups.values()].map(group =>
+    toMicroBatch(
+      chunks,
+      group.map(({ index }) => index),
+    ),
+  );
+}
+
+/** How many tokens stand before each chunk in an order. */
+function withTokensBefore(
+  chunks: readonly Chunk[],
+  order: readonly number[],
+): { index: number; before: number }[] {
+  let before = 0;
+  return order.map(index => {
+    const at = before;
+    before += chunks[index].tokens.length;
+    return { index, before: at };
+  });
 }
 
 /** [M, 1] of the wanted rows out of arrays by token. */
-export function gatherRows(batch: MicroBatch, byToken: readonly Float32Array[]): { data: Float32Array; shape: number[] } {
+export function gatherRows(
+  batch: MicroBatch,
+  byToken: readonly Float32Array[],
+): { data: Float32Array; shape: number[] } {
   const data = Float32Array.from(batch.places, ({ chunk, token }) => byToken[chunk][token]);
   return { data, shape: [data.length, 1] };
 }
@@ -49,7 +70,9 @@ export function scatterRows(batch: MicroBatch, rows: Float32Array, byToken: read
 function toMicroBatch(chunks: readonly Chunk[], chunkIndices: readonly number[]): MicroBatch {
   const packed = packSequences(chunkIndices.map(index => chunks[index].tokens.subarray(0, -1)));
   const places = chunkIndices.flatMap(chunk =>
-    [...chunks[chunk].mask.keys()].filter(token => chunks[chunk].mask[token] === 1).map(token => ({ chunk, token })),
+    [...chunks[chunk].mask.keys()]
+      .filter(token => chunks[chunk].mask[token] === 1)
+      .map(token => ({ chunk, token })),
   );
   const startOf = new Map(chunkIndices.map((chunk, order) => [chunk, packed.starts[order]]));
   return {

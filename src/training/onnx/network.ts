@@ -3,7 +3,13 @@
 import type { Model } from "../../model/checkpoint.ts";
 import type { ModelConfig } from "../../model/config.ts";
 import { isDecayed, type Parameters } from "../../model/parameters.ts";
-import { type AdamWSettings, adamWStep, clipCoefficient, globalNorm, type Moments } from "../../tensor/adamw.ts";
+import {
+  type AdamWSettings,
+  adamWStep,
+  clipCoefficient,
+  globalNorm,
+  type Moments,
+} from "../../tensor/adamw.ts";
 import { gradients } from "../../tensor/backward.ts";
 import type { Graph, Tensor } from "../../tensor/graph.ts";
 import { type Feeds, type Outputs, Session } from "../../tensor/session.ts";
@@ -93,7 +99,12 @@ export class Network {
     for (const [name, { data, shape }] of this.#parameters) {
       const gradient = this.#sums.get(name);
       if (gradient === undefined) continue;
-      const settings = { ...adam, weightDecay: isDecayed(shape) ? weightDecay : 0, step: this.#step, gradientScale };
+      const settings = {
+        ...adam,
+        weightDecay: isDecayed(shape) ? weightDecay : 0,
+        step: this.#step,
+        gradientScale,
+      };
       adamWStep(data, gradient, this.#momentsOf(name, data.length), settings);
     }
     this.#sums.clear();

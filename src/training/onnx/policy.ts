@@ -22,7 +22,12 @@ export interface ScoreOptions {
 }
 
 /** Scores stored chunks under the current weights. */
-export async function scorePolicy(network: Network, sessions: Sessions, chunks: readonly Chunk[], { temperature, replay }: ScoreOptions): Promise<PolicyScores> {
+export async function scorePolicy(
+  network: Network,
+  sessions: Sessions,
+  chunks: readonly Chunk[],
+  { temperature, replay }: ScoreOptions,
+): Promise<PolicyScores> {
   const session = await sessions.get(`score policy, ${replay ? "replayed" : "free"}`, network.config, () => {
     const { graph, logProbs, entropy } = policyGraph(network, replay);
     graph.output("log.probs", logProbs);
@@ -56,16 +61,30 @@ export async function stepPolicy(
   chunks: readonly Chunk[],
   { oldLogProbs, advantages, weights }: PolicyTargets,
   { clipRange, temperature, replay, ...step }: PolicyStepOptions,
-): Promise<{ readonly loss: number; readonly gradientNorm: number; readonly logProbs: readonly Float32Array[] }> {
-  const session = await sessions.get(`train policy ${clipRange}, ${replay ? "replayed" : "free"}`, network.config, () => {
-    const { graph, logProbs, parameters } = policyGraph(network, replay);
-    const column = (name: string): Tensor => graph.input(name, ["M", 1]);
-    const loss = clippedPolicyLoss(logProbs, column("log.probs.old"), column("advantages"), column("weights"), clipRange);
-    graph.output("log.probs", logProbs);
-    graph.output("loss", loss);
-    outputGradients(graph, loss, parameters);
-    return graph;
-  });
+): Promise<{
+  readonly loss: number;
+  readonly gradientNorm: number;
+  readonly logProbs: readonly Float32Array[];
+}> {
+  const session = await sessions.get(
+    `train policy ${clipRange}, ${replay ? "replayed" : "free"}`,
+    network.config,
+    () => {
+      const { graph, logProbs, parameters } = policyGraph(network, replay);
+      const column = (name: string): Tensor => graph.input(name, ["M", 1]);
+      const loss = clippedPolicyLoss(
+        logProbs,
+        column("log.probs.old"),
+        column("advantages"),
+        column("weights"),
+        clipRange,
+      );
+      graph.output("log.probs", logProbs);
+      graph.output("loss", loss);
+      outputGradients(graph, loss, parameters);
+      return graph;
+    },
+  );
   let loss = 0;
   const logProbs = chunks.map(emptyRow);
   for (const batch of microBatches(chunks)) {
@@ -82,16 +101,29 @@ export async function stepPolicy(
   return { loss, gradientNorm: network.step(step), logProbs };
 }
 
-function policyGraph({ config }: Network, replay: boolean): { graph: Graph; logProbs: Tensor; entropy: Tensor; parameters: ReadonlyMap<string, Tensor> } {
+function policyGraph(
+  { config }: Network,
+  replay: boolean,
+): { graph: Graph; logProbs: Tensor; entropy: Tensor; parameters: ReadonlyMap<string, Tensor> } {
   const { graph, head, parameters } = buildPackedGraph(config, { head: "language", replay });
   const logits = mul(head, graph.input("inverse.temperature", []));
   return { graph, parameters, ...scoreTokens(logits, graph.input("targets", ["M", 1], "i32")) };
 }
 
-function policyFeeds({ config }: Network, batch: MicroBatch, chunks: readonly Chunk[], { temperature, replay }: ScoreOptions): Feeds {
+function policyFeeds(
+  { config }: Network,
+  batch: MicroBatch,
+  chunks: readonly Chunk[],
+  { temperature, replay }: ScoreOptions,
+): Feeds {
   return {
     ...packedFeeds(batch.packed, batch.rows),
-    ...(replay && routeFeeds(batch.packed, batch.chunkIndices.map(index => chunks[index].routes.ids), config)),
+    ...(replay &&
+      routeFeeds(
+        batch.packed,
+        batch.chunkIndices.map(index => chunks[index].routes.ids),
+        config,
+      )),
     targets: { data: batch.targets, shape: [batch.targets.length, 1] },
     "inverse.temperature": { data: Float32Array.of(1 / temperature), shape: [] },
   };

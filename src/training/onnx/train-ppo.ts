@@ -65,24 +65,52 @@ export async function trainPpo(
   const prepared = await prepare(episodes, actor, critic, settings, sessions);
   const random = new RandomStream(deriveSeed(seed, "minibatches"));
   const parts = (): Prepared[][] => {
-    const numbers = minibatches([...new Set(prepared.items.map(item => item.episode))], settings.minibatchCount, random);
-    return numbers.map(part => part.flatMap(episode => prepared.items.filter(item => item.episode === episode)));
+    const numbers = minibatches(
+      [...new Set(prepared.items.map(item => item.episode))],
+      settings.minibatchCount,
+      random,
+    );
+    return numbers.map(part =>
+      part.flatMap(episode => prepared.items.filter(item => item.episode === episode)),
+    );
   };
 
   const criticSteps = [];
   for (let pass = 0; pass < settings.critic.passes; pass++) {
     for (const part of parts()) {
-      const targets = { oldValues: part.map(p => p.oldValues), returns: part.map(p => p.returns), weights: weightsOf(part, settings.lossMean) };
-      criticSteps.push(await stepCritic(critic, sessions, part.map(p => p.chunk), targets, settings.critic));
+      const targets = {
+        oldValues: part.map(p => p.oldValues),
+        returns: part.map(p => p.returns),
+        weights: weightsOf(part, settings.lossMean),
+      };
+      criticSteps.push(
+        await stepCritic(
+          critic,
+          sessions,
+          part.map(p => p.chunk),
+          targets,
+          settings.critic,
+        ),
+      );
     }
   }
 
   const actorSteps = [];
   for (let pass = 0; pass < settings.actor.passes; pass++) {
     for (const part of parts()) {
-      const targets = { oldLogProbs: part.map(p => p.oldLogProbs), advantages: part.map(p => p.advantages), weights: weightsOf(part, settings.lossMean) };
+      const targets = {
+        oldLogProbs: part.map(p => p.oldLogProbs),
+        advantages: part.map(p => p.advantages),
+        weights: weightsOf(part, settings.lossMean),
+      };
       const options = { ...settings.actor, temperature: settings.temperature, replay: settings.replay };
-      const { logProbs, ...step } = await stepPolicy(actor, sessions, part.map(p => p.chunk), targets, options);
+      const { logProbs, ...step } = await stepPolicy(
+        actor,
+        sessions,
+        part.map(p => p.chunk),
+        targets,
+        options,
+      );
       actorSteps.push({ ...step, ...movement(part, logProbs, settings.actor.clipRange) });
     }
   }
@@ -103,7 +131,13 @@ export async function trainPpo(
 }
 
 /** Old values, old log-probs and advantages of all chunks, and what is measured before the update. */
-async function prepare(episodes: readonly TrainingEpisode[], actor: Network, critic: Network, settings: PpoSettings, sessions: Sessions) {
+async function prepare(
+  episodes: readonly TrainingEpisode[],
+  actor: Network,
+  critic: Network,
+  settings: PpoSettings,
+  sessions: Sessions,
+) {
   const owners = episodes.flatMap((episode, index) => episode.chunks.map(chunk => ({ chunk, index })));
   const chunks = owners.map(owner => owner.chunk);
   const { temperature, truncation } = settings;
@@ -112,13 +146,22 @@ async function prepare(episodes: readonly TrainingEpisode[], actor: Network, cri
   const free = await scorePolicy(actor, sessions, chunks, { temperature, replay: false });
   const outcomes = episodes.map(episode => outcomeOf(episode, truncation));
   const cut = episodes.filter((episode, index) => outcomes[index].bootstrap && episode.chunks.length > 0);
-  const ends = await scoreEnds(critic, sessions, cut.map(({ chunks: own }) => own[own.length - 1]));
+  const ends = await scoreEnds(
+    critic,
+    sessions,
+    cut.map(({ chunks: own }) => own[own.length - 1]),
+  );
   const endValue = new Map(cut.map((episode, index) => [episode, ends[index]]));
 
   const items = owners.map(({ chunk, index }, at): Prepared => {
     const bootstrap = endValue.get(episodes[index]) ?? 0;
-    const advantages = gae(rewardsOf(chunk.mask, outcomes[index].reward), oldValues[at], chunk.mask, { ...settings, bootstrap });
-    const returns = advantages.map((advantage, t) => (chunk.mask[t] === 1 ? advantage + oldValues[at][t] : 0));
+    const advantages = gae(rewardsOf(chunk.mask, outcomes[index].reward), oldValues[at], chunk.mask, {
+      ...settings,
+      bootstrap,
+    });
+    const returns = advantages.map((advantage, t) =>
+      chunk.mask[t] === 1 ? advantage + oldValues[at][t] : 0,
+    );
     const oldLogProbs = (settings.replay ? replayed : free).logProbs[at];
     return { chunk, episode: index, oldLogProbs, oldValues: oldValues[at], advantages, returns };
   });
@@ -143,8 +186,15 @@ async function prepare(episodes: readonly TrainingEpisode[], actor: Network, cri
 
 function weightsOf(part: readonly Prepared[], lossMean: LossMean): Float32Array[] {
   const byEpisode = Map.groupBy(part, item => item.episode);
-  const weights = lossWeights([...byEpisode.values()].map(items => items.map(item => item.chunk.mask)), lossMean);
-  const byChunk = new Map([...byEpisode.values()].flatMap((items, e) => items.map((item, c) => [item.chunk, weights[e][c]] as const)));
+  const weights = lossWeights(
+    [...byEpisode.values()].map(items => items.map(item => item.chunk.mask)),
+    lossMean,
+  );
+  const byChunk = new Map(
+    [...byEpisode.values()].flatMap((items, e) =>
+      items.map((item, c) => [item.chunk, weights[e][c]] as const),
+    ),
+  );
   return part.map(item => byChunk.get(item.chunk) ?? new Float32Array(item.chunk.mask.length));
 }
 

@@ -34,13 +34,27 @@ export async function trainSft(
   chunks: readonly Chunk[],
   network: Network,
   { schedule, episodesPerStep, passes, balanceFactor, ...step }: SftSettings,
-  { sessions, seed, onStep }: { readonly sessions: Sessions; readonly seed: string; readonly onStep?: (done: number, total: number) => void },
+  {
+    sessions,
+    seed,
+    onStep,
+  }: {
+    readonly sessions: Sessions;
+    readonly seed: string;
+    readonly onStep?: (done: number, total: number) => void;
+  },
 ): Promise<SftMetrics> {
   const session = await sessions.get(`sft ${balanceFactor}`, network.config, () => {
-    const { graph, head, parameters, model } = buildPackedGraph(network.config, { head: "language", replay: false });
+    const { graph, head, parameters, model } = buildPackedGraph(network.config, {
+      head: "language",
+      replay: false,
+    });
     const { logProbs } = scoreTokens(head, graph.input("targets", ["M", 1], "i32"));
     const likelihood = negativeLogLikelihood(logProbs, graph.input("weights", ["M", 1]));
-    const balance = mul(meanOf(model.routing.map(({ logits, routes }) => balanceLoss(logits, routes))), graph.input("balance", []));
+    const balance = mul(
+      meanOf(model.routing.map(({ logits, routes }) => balanceLoss(logits, routes))),
+      graph.input("balance", []),
+    );
     graph.output("loss", likelihood);
     outputGradients(graph, reshape(add(likelihood, balance), []), parameters);
     return graph;
@@ -69,10 +83,12 @@ export async function trainSft(
     onStep?.(losses.length, batches.length);
   }
   const lastTenth = losses.slice(-Math.ceil(losses.length / 10));
-  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const mean = (values: readonly number[]): number =>
+    values.reduce((sum, value) => sum + value, 0) / values.length;
   return {
     stepCount: losses.length,
-    trainedTokenCount: passes * chunks.reduce((sum, { mask }) => sum + mask.reduce((ones, bit) => ones + bit, 0), 0),
+    trainedTokenCount:
+      passes * chunks.reduce((sum, { mask }) => sum + mask.reduce((ones, bit) => ones + bit, 0), 0),
     loss: mean(losses),
     lastLoss: mean(lastTenth),
     learningRate: rate,

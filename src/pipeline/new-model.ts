@@ -1,0 +1,89 @@
+// A model from nothing: a tokenizer learned from the pool's own texts, random weights, and the plainest chat template.
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { NewModel, SftConfig } from "../config/run-config.ts";
+import { encodeModelFiles } from "../model/checkpoint.ts";
+import { randomParameters } from "../model/parameters.ts";
+import { trainTokenizer } from "../model/train-tokenizer.ts";
+import { deriveSeed } from "../random/seed.ts";
+import { RandomStream } from "../random/stream.ts";
+import { readDemonstration } from "../task/demonstration.ts";
+import { openPool } from "../task/pool.ts";
+
+/** Texts that every episode contains, whatever its task: they deserve tokens of their own. */
+const HARNESS_TEXTS = [
+  "user\n",
+  "assistant\n",
+  "[ok]",
+  "done",
+  "[exit 1]",
+  "[exit 2]",
+  "No such file or directory",
+  "cannot access",
+  "not found",
+];
+const SPECIAL_TOKENS = ["<|pad|>", "<|im_start|>", "<|im_end|>"];
+/** Tasks whose texts the vocabulary is learned from; more changes little. */
+const TOKENIZER_TASKS = 6000;
+
+const CHAT_TEMPLATE = [
+  "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{% endfor %}",
+  "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
+].join("");
+
+export async function newModelFiles(
+  shape: NewModel,
+  poolFolder: string,
+  { seed }: Pick<SftConfig, "seed">,
+): Promise<Map<string, Uint8Array>> {
+  const config = {
+    vocabSize: shape.vocabSize,
+    hiddenSize: shape.hiddenSize,
+    layerCount: shape.layers,
+    headCount: shape.heads,
+    keyValueHeadCount: shape.keyValueHeads,
+    headDim: shape.headDim,
+    intermediateSize: shape.expertSize * shape.expertsPerToken,
+    expertCount: shape.experts,
+    expertsPerToken: shape.expertsPerToken,
+    expertIntermediateSize: shape.expertSize,
+    normalizeGates: true,
+    moeLayers: Array.from({ length: shape.layers }, (_, layer) => layer),
+    ropeTheta: shape.ropeTheta,
+    rmsNormEpsilon: 1e-6,
+    maxPositions: shape.maxPositions,
+    tiedEmbeddings: false,
+  };
+  const parameters = randomParameters(config, new RandomStream(deriveSeed(seed, "new model")));
+  const tokenizer = trainTokenizer(await poolTexts(poolFolder), {
+    vocabSize: shape.vocabSize,
+    specialTokens: SPECIAL_TOKENS,
+  });
+  const tokenizerConfig = {
+    tokenizer_class: "PreTrainedTokenizerFast",
+    eos_token: "<|im_end|>",
+    pad_token: "<|pad|>",
+    chat_template: CHAT_TEMPLATE,
+  };
+  const json = (value: unknown): Uint8Array => Buffer.from(`${JSON.stringify(value, undefined, 1)}\n`);
+  return new Map([
+    ...encodeModelFiles({ config, parameters }, "bfloat16"),
+    ["tokenizer.json", json(tokenizer)],
+    ["tokenizer_config.json", json(tokenizerConfig)],
+  ]);
+}
+
+async function poolTexts(folder: string): Promise<string[]> {
+  const { names } = await openPool(folder);
+  const texts = await Promise.all(
+    names.slice(0, TOKENIZER_TASKS).map(async name => {
+      const task = join(folder, name);
+      return [
+        ...HARNESS_TEXTS,
+        (await readFile(join(task, "instruction.md"), "utf8")).trimEnd(),
+        ...(await readDemonstration(task)),
+      ];
+    }),
+  );
+  return texts.flat();
+}

@@ -1,0 +1,76 @@
+// Runs the episodes of a phase, many at once, until each has an attempt that counts or failed too often. Safe to run
+// again: finished attempts are kept, and what a dead runner left half-done is run anew under the next attempt number.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { RunConfig } from "../config/run-config.ts";
+import type { PolicyReference } from "../sampler/sampler.ts";
+import { claimAttempt, readAdmitted } from "../store/claim.ts";
+import { episodePrefix, type PhasePrefix } from "../store/keys.ts";
+import type { ProcessIdentity } from "../store/process-identity.ts";
+import type { RouteLayout } from "../trajectory/routes.ts";
+import { type AttemptServices, runAttempt } from "./attempt.ts";
+import type { PreparedTask } from "./prepare.ts";
+import type { EpisodeRecord, PlannedEpisode } from "./records.ts";
+import { readAttempts } from "./score.ts";
+
+export interface RunEpisodesInput {
+  readonly phase: PhasePrefix;
+  readonly plan: readonly PlannedEpisode[];
+  readonly prepared: ReadonlyMap<string, PreparedTask>;
+  readonly config: Pick<RunConfig, "agent" | "sampling" | "rollout">;
+  readonly policy: PolicyReference;
+  readonly layout: RouteLayout;
+  /** Episodes after which the rest is cancelled; undefined waits for all. */
+  readonly enough?: number;
+}
+
+export interface RunEpisodesServices extends AttemptServices {
+  readonly holder: { readonly name: string; readonly process?: ProcessIdentity };
+  readonly onEpisode?: (record: EpisodeRecord) => void;
+}
+
+/** Pause before a failed attempt is repeated; doubled each time. */
+const RETRY_MS = 500;
+
+export async function runEpisodes(input: RunEpisodesInput, services: RunEpisodesServices): Promise<void> {
+  const { plan, config, enough = Number.POSITIVE_INFINITY } = input;
+  const cut = new AbortController();
+  const signal = services.signal === undefined ? cut.signal : AbortSignal.any([cut.signal, services.signal]);
+  let done = 0;
+  const waiting = [...plan];
+  const work = async (): Promise<void> => {
+    for (;;) {
+      const planned = waiting.shift();
+      if (planned === undefined) return;
+      const record = await settle(input, planned, { ...services, signal });
+      if (record !== undefined && record.failure === undefined && record.endReason !== "cancelled") done++;
+      if (record !== undefined) services.onEpisode?.(record);
+      if (done >= enough) cut.abort();
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(config.rollout.concurrency, plan.length) }, work));
+}
+
+/** Brings one episode to an attempt that counts. @returns undefined when it was brought there earlier */
+async function settle(
+  input: RunEpisodesInput,
+  planned: PlannedEpisode,
+  services: RunEpisodesServices,
+): Promise<EpisodeRecord | undefined> {
+  const { phase, config, prepared: all } = input;
+  const { store, holder } = services;
+  const prefix = episodePrefix(phase, planned.episode);
+  if ((await readAdmitted(store, prefix)) !== undefined) return undefined;
+  const earlier = await readAttempts(store, prefix);
+  const finished = earlier.find(record => record.failure === undefined);
+  if (finished !== undefined) return finished;
+  const prepared = all.get(planned.task);
+  if (prepared === undefined) throw new Error(`task ${planned.task} was not prepared`);
+  for (let failures = earlier.length; ; failures++) {
+    const claim = { holder: holder.name, process: holder.process, claimedAtMs: Date.now() };
+    const attempt = await claimAttempt(store, prefix, claim);
+    const record = await runAttempt({ ...input, planned, attempt, prepared }, services);
+    if (record.failure === undefined || !record.failure.retryable || failures + 1 >= config.rollout.attempts)
+      return record;
+    await sleep(RETRY_MS * 2 ** failures);
+  }
+}

@@ -1,0 +1,113 @@
+// Makes a new run in a store: its first policy (copied in, or new), its critic where one was warmed up, its state, and
+// last its record. Until the record is there the run does not exist, and starting it again goes on from what is there.
+import { dirname, resolve } from "node:path";
+import type { RunConfig } from "../config/run-config.ts";
+import { InputError } from "../failure/errors.ts";
+import { decodeModelFiles, type Files } from "../model/checkpoint.ts";
+import { readLocalFiles, readStoredFiles, readTextFormat, writeStoredFiles } from "../model/model-folder.ts";
+import type { Head } from "../model/parameters.ts";
+import { encodeJson } from "../store/json.ts";
+import { criticPrefix, policyPrefix, runKey, stateKey } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { createState, readState } from "../store/run-state.ts";
+import { putOnce } from "../store/write-once.ts";
+import { openPool, START } from "../task/pool.ts";
+import { newModelFiles } from "./new-model.ts";
+import type { RunRecord } from "./run-record.ts";
+
+export interface StartInput {
+  readonly run: string;
+  readonly config: RunConfig;
+  /** The file the config was read from; its relative paths start there. */
+  readonly configFile: string;
+  readonly software: RunRecord["software"];
+  readonly createdAt: Date;
+}
+
+/** @throws InputError when the run exists, or when pool or models are not as the config needs them */
+export async function startRun(
+  { run, config: written, configFile, software, createdAt }: StartInput,
+  { store }: { readonly store: ObjectStore },
+): Promise<RunRecord> {
+  if ((await store.head(runKey(run))) !== undefined) {
+    throw new InputError({
+      what: "the run exists already",
+      where: `${store.url}${runKey(run)}`,
+      expected: "expected a new name",
+      fix: `t1 run resume ${run}, or choose another name`,
+    });
+  }
+  const config = withAbsolutePaths(written, dirname(resolve(configFile)));
+  const pool = await openPool(config.tasks.pool);
+  const policy = await firstPolicy(config, pool.folder, store);
+  const where = typeof config.policy === "string" ? config.policy : "the new model";
+  const model = decodeModelFiles(policy, "language", where);
+  const { tokenizer } = readTextFormat(policy, where, config.agent);
+  if (tokenizer.vocabSize > model.config.vocabSize) {
+    throw new InputError({
+      what: "the tokenizer does not fit the model",
+      where,
+      expected: `at most ${model.config.vocabSize} tokens, got ${tokenizer.vocabSize}`,
+    });
+  }
+  if (config.agent.contextTokens > model.config.maxPositions) {
+    throw new InputError({
+      what: "the context is longer than the model can be run with",
+      where: "agent.contextTokens",
+      expected: `at most ${model.config.maxPositions}, got ${config.agent.contextTokens}`,
+    });
+  }
+  await writeStoredFiles(store, policyPrefix(run, 0), policy);
+  if (config.kind !== "sft" && config.training.critic.from !== undefined) {
+    const critic = await readSource(store, config.training.critic.from, criticPrefix);
+    decodeModelFiles(critic, "value" satisfies Head, "training.critic.from");
+    await writeStoredFiles(store, criticPrefix(run, 0), critic);
+  }
+  if ((await store.head(stateKey(run))) === undefined) await createState(store, run, START);
+  const record: RunRecord = {
+    format: "t1-run-1",
+    run,
+    createdAt: createdAt.toISOString(),
+    config,
+    pool: { folder: pool.folder, taskCount: pool.names.length },
+    software,
+  };
+  await putOnce(store, runKey(run), encodeJson(record));
+  return record;
+}
+
+function firstPolicy(config: RunConfig, poolFolder: string, store: ObjectStore): Promise<Files> {
+  if (config.policy !== undefined) return readSource(store, config.policy, policyPrefix);
+  if (config.kind === "sft" && config.model !== undefined)
+    return newModelFiles(config.model, poolFolder, config);
+  throw new InputError({ what: "no model to start from", where: "policy", expected: "a model folder" });
+}
+
+async function readSource(
+  store: ObjectStore,
+  source: NonNullable<RunConfig["policy"]>,
+  prefixOf: typeof policyPrefix,
+): Promise<Files> {
+  if (typeof source === "string") return readLocalFiles(source);
+  const version = source.version ?? (await readState(store, source.run)).state.policyPublished;
+  return readStoredFiles(store, prefixOf(source.run, version));
+}
+
+function withAbsolutePaths(config: RunConfig, folder: string): RunConfig {
+  const absolute = <T>(source: T): T | string =>
+    typeof source === "string" ? resolve(folder, source) : source;
+  const shared = {
+    tasks: { ...config.tasks, pool: resolve(folder, config.tasks.pool) },
+    ...(config.evaluation && {
+      evaluation: { ...config.evaluation, pool: resolve(folder, config.evaluation.pool) },
+    }),
+  };
+  if (config.kind === "sft")
+    return { ...config, ...shared, ...(config.policy !== undefined && { policy: absolute(config.policy) }) };
+  const { critic } = config.training;
+  const training = {
+    ...config.training,
+    critic: { ...critic, ...(critic.from !== undefined && { from: absolute(critic.from) }) },
+  };
+  return { ...config, ...shared, policy: absolute(config.policy), training };
+}

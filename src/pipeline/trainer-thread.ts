@@ -1,0 +1,56 @@
+// Runs the train stage in a thread of its own, which keeps its compiled graphs from one iteration to the next.
+import { Worker } from "node:worker_threads";
+import { InputError, InvariantError } from "../failure/errors.ts";
+import type { TrainInput } from "./train.ts";
+
+export interface TrainerSettings {
+  readonly storeUrl: string;
+  readonly threads: number;
+}
+
+export type FromTrainer =
+  | { readonly kind: "done" }
+  | { readonly kind: "step"; readonly done: number; readonly total: number }
+  | { readonly kind: "failed"; readonly name: string; readonly message: string; readonly stack?: string };
+
+export class TrainerThread implements AsyncDisposable {
+  readonly #worker: Worker;
+  #ended: Error | undefined;
+
+  constructor(settings: TrainerSettings) {
+    this.#worker = new Worker(new URL("./train-worker.ts", import.meta.url), { workerData: settings });
+    this.#worker.on("exit", code => {
+      this.#ended ??= new Error(`the trainer's thread ended with code ${code}`);
+    });
+  }
+
+  /** One iteration at a time. @throws what the stage throws */
+  train(input: TrainInput, onStep?: (done: number, total: number) => void): Promise<void> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const receive = (message: FromTrainer): void => {
+      if (message.kind === "step") onStep?.(message.done, message.total);
+      else if (message.kind === "done") resolve();
+      else reject(toError(message));
+    };
+    this.#worker.on("message", receive);
+    this.#worker.once("error", reject);
+    this.#worker.postMessage(input);
+    return promise.finally(() => {
+      this.#worker.off("message", receive);
+      this.#worker.off("error", reject);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#worker.terminate();
+  }
+}
+
+/** Classes do not cross threads; names do. */
+function toError({ name, message, stack }: Extract<FromTrainer, { kind: "failed" }>): Error {
+  if (name === "InputError") return new InputError(message);
+  const error = name === "InvariantError" ? new InvariantError(message) : new Error(message);
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}
