@@ -43,12 +43,12 @@ export default {
       from: {},
       to: { path: "^src/", pathNot: `^src/(${layers.flat().join("|")})/` },
     },
-    { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
     {
-      name: "not-to-tests",
+      name: "no-cycles",
       severity: "error",
-      from: { pathNot: "\\.test\\.ts$|^(test|bench)/" },
-      to: { path: "\\.test\\.ts$|^test/" },
+      comment: "types may refer to each other; modules may not load each other",
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
     },
     { name: "not-to-unresolvable", severity: "error", from: {}, to: { couldNotResolve: true } },
     {
@@ -75,6 +75,8 @@ export default {
     parser: "swc",
     tsPreCompilationDeps: true,
     doNotFollow: { path: "node_modules" },
+    // Tests may reach anywhere, and the parser does not know their `await using` yet.
+    exclude: { path: "\\.test\\.ts$|^test/" },
     enhancedResolveOptions: {
       exportsFields: ["exports"],
       conditionNames: ["import", "node", "default", "types"],

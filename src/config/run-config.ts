@@ -25,12 +25,9 @@ const ModelSource = z
 
 const Tasks = z
   .strictObject({
-    pool: z
-      .string()
-      .min(1)
-      .meta({
-        description: "Folder of Harbor task folders, relative to this file. Hidden folders are skipped.",
-      }),
+    pool: z.string().min(1).meta({
+      description: "Folder of Harbor task folders, relative to this file. Hidden folders are skipped.",
+    }),
     shuffle: z.boolean().default(true).meta({
       description:
         "Take tasks in an order shuffled anew each epoch. On: pools are often stored by quality or topic, and a run would drift with them.",
@@ -92,35 +89,22 @@ const Agent = z
       .min(1)
       .default("<|im_end|>")
       .meta({ description: "Special token that ends an answer; it must be the one of the chat template." }),
-    system: z
-      .string()
-      .optional()
-      .meta({
-        description:
-          "System message. Left out: none, small models need no instructions they were not trained on.",
-      }),
+    system: z.string().optional().meta({
+      description:
+        "System message. Left out: none, small models need no instructions they were not trained on.",
+    }),
   })
   .prefault({})
   .meta({ description: "The harness around the policy." });
 
 const Sampling = z
   .strictObject({
-    temperature: z
-      .number()
-      .min(0)
-      .default(1)
-      .meta({
-        description: "1: the distribution that is trained. 0 (evaluation only) takes the likeliest token.",
-      }),
-    topP: z
-      .number()
-      .gt(0)
-      .max(1)
-      .default(1)
-      .meta({
-        description:
-          "Training allows only 1: anything else samples from another distribution than is trained.",
-      }),
+    temperature: z.number().min(0).default(1).meta({
+      description: "1: the distribution that is trained. 0 (evaluation only) takes the likeliest token.",
+    }),
+    topP: z.number().gt(0).max(1).default(1).meta({
+      description: "Training allows only 1: anything else samples from another distribution than is trained.",
+    }),
     topK: z
       .int()
       .nonnegative()
@@ -181,14 +165,10 @@ const Critic = z
       description:
         "A warmed-up critic to start from. Left out: the policy's body with a value head of zeros.",
     }),
-    onlyIterations: z
-      .int()
-      .nonnegative()
-      .default(2)
-      .meta({
-        description:
-          "First iterations of the run in which only the critic learns. 2: T1's re-calibration after a warm-up.",
-      }),
+    onlyIterations: z.int().nonnegative().default(2).meta({
+      description:
+        "First iterations of the run in which only the critic learns. 2: T1's re-calibration after a warm-up.",
+    }),
     onlyPasses: Count.default(1).meta({
       description: "Critic's passes over each batch in those iterations.",
     }),
@@ -236,12 +216,9 @@ const ppoTraining = {
 
 const Evaluation = z
   .strictObject({
-    pool: z
-      .string()
-      .min(1)
-      .meta({
-        description: "Folder of tasks, relative to this file; never one that results are claimed on.",
-      }),
+    pool: z.string().min(1).meta({
+      description: "Folder of tasks, relative to this file; never one that results are claimed on.",
+    }),
     every: Count.default(10).meta({ description: "Iterations between evaluations." }),
     episodes: Count.default(1).meta({ description: "Episodes per task." }),
   })
@@ -269,14 +246,10 @@ const common = {
   reward: RewardConfig,
   evaluation: Evaluation.optional(),
   keep: Keep,
-  threads: z
-    .int()
-    .nonnegative()
-    .default(0)
-    .meta({
-      description:
-        "Threads of sampler and trainer; 0 takes every core. The same number gives the same bytes; another one may add up small products in another order.",
-    }),
+  threads: z.int().nonnegative().default(0).meta({
+    description:
+      "Threads of sampler and trainer; 0 takes every core. The same number gives the same bytes; another one may add up small products in another order.",
+  }),
 };
 
 const NewModel = z
@@ -299,12 +272,10 @@ const NewModel = z
 export type NewModel = z.infer<typeof NewModel>;
 
 const SftConfig = z.strictObject({
-  kind: z
-    .literal("sft")
-    .meta({
-      description:
-        "Supervised training on demonstrations that are executed in sandboxes; every task carries a demonstration.json.",
-    }),
+  kind: z.literal("sft").meta({
+    description:
+      "Supervised training on demonstrations that are executed in sandboxes; every task carries a demonstration.json.",
+  }),
   ...common,
   policy: ModelSource.optional().meta({
     description: "Model to go on from. Left out: a new one of the shape `model`.",
@@ -326,22 +297,17 @@ const SftConfig = z.strictObject({
       .nonnegative()
       .default(0.01)
       .meta({ description: "Factor on the load-balancing loss of the experts." }),
-    minReward: z
-      .number()
-      .default(0)
-      .meta({
-        description: "Demonstrations that earned less are not trained on. 0: all, mistakes included.",
-      }),
+    minReward: z.number().default(0).meta({
+      description: "Demonstrations that earned less are not trained on. 0: all, mistakes included.",
+    }),
     ...adam,
   }),
 });
 
 const CriticWarmupConfig = z.strictObject({
-  kind: z
-    .literal("critic-warmup")
-    .meta({
-      description: "PPO on another pool whose only product is its critic; its policy is thrown away.",
-    }),
+  kind: z.literal("critic-warmup").meta({
+    description: "PPO on another pool whose only product is its critic; its policy is thrown away.",
+  }),
   ...common,
   policy: ModelSource,
   training: z.strictObject(ppoTraining),

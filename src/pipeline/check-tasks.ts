@@ -111,7 +111,8 @@ function verify(sandbox: Sandbox, { tests, verifierEnv, step }: PreparedTask): P
 /** Runs the reference solution. @returns why it could not be run */
 async function solve(sandbox: Sandbox, { task, step }: PreparedTask): Promise<string | undefined> {
   if (step.solutionFolder === undefined) return "the task has no solution";
-  await sandbox.upload(await packFolder(step.solutionFolder), "/solution");
+  const uploaded = await sandbox.upload(await packFolder(step.solutionFolder), "/solution");
+  if ("refused" in uploaded) return `the solution does not fit into the sandbox: ${uploaded.refused}`;
   const result = await sandbox.exec("chmod +x /solution/solve.sh && exec 2>&1 && /solution/solve.sh", {
     timeoutMs: step.agent.timeoutMs ?? 3_600_000,
     env: resolveEnv(task.config.solutionEnv, process.env, `${task.folder}/task.toml: solution.env`),

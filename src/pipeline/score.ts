@@ -1,15 +1,14 @@
 // Turns the verifier reports of a phase into rewards and admits one attempt of each episode. The first attempt that is
 // no failure of the infrastructure counts.
 import type { RewardConfig } from "../config/run-config.ts";
-import { admit } from "../store/claim.ts";
-import { encodeJson, readJson } from "../store/json.ts";
+import { admit, listAttempts } from "../store/claim.ts";
+import { encodeJson, parseJson } from "../store/json.ts";
 import {
   attemptPrefix,
   type EpisodePrefix,
   episodeKey,
   episodePrefix,
   type PhasePrefix,
-  parseAttempt,
   rewardKey,
 } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
@@ -39,12 +38,11 @@ export async function score(
 
 /** Records of an episode's finished attempts, in order. */
 export async function readAttempts(store: ObjectStore, episode: EpisodePrefix): Promise<EpisodeRecord[]> {
-  const finished: number[] = [];
-  for await (const { key } of store.list(`${episode}attempt-`)) {
-    const { attempt } = parseAttempt(key);
-    if (key === episodeKey(attemptPrefix(episode, attempt))) finished.push(attempt);
-  }
-  return Promise.all(
-    finished.map(attempt => readJson(store, episodeKey(attemptPrefix(episode, attempt)), EpisodeRecord)),
+  const keys = (await listAttempts(store, episode)).map(attempt =>
+    episodeKey(attemptPrefix(episode, attempt)),
+  );
+  const found = await Promise.all(keys.map(key => store.get(key)));
+  return found.flatMap((object, index) =>
+    object === undefined ? [] : [parseJson(object.body, keys[index], EpisodeRecord)],
   );
 }

@@ -34,6 +34,7 @@ import { decodeNetworkState, encodeNetworkState } from "../training/optimizer-fi
 import { auditChunk, type ChunkAudit } from "../trajectory/audit.ts";
 import { readClosed } from "./close.ts";
 import { loadBatch } from "./load-batch.ts";
+import { IterationMetrics } from "./metrics.ts";
 import type { ClosedEpisode, ClosedPhase } from "./records.ts";
 import { readRun } from "./run-record.ts";
 
@@ -80,7 +81,11 @@ export async function train({ run, iteration }: TrainInput, services: TrainServi
       : await trainByPpo(episodes, { actor, critic }, config, context);
   await writeVersion(store, run, iteration + 1, { actor: actor.state, critic: critic?.state, files });
   await putOnce(store, auditKey(phase), encodeJson(summariseAudits(audits, closed.policyVersion)));
-  await putOnce(store, metricsKey(phase), encodeJson({ ...summarise(closed), ...metrics }));
+  await putOnce(
+    store,
+    metricsKey(phase),
+    encodeJson(IterationMetrics.parse({ ...summarise(closed), ...metrics })),
+  );
 }
 
 interface Context {

@@ -33,7 +33,8 @@ export async function claimAttempt(
   episode: EpisodePrefix,
   claim: Claim,
 ): Promise<number> {
-  for (let attempt = (await lastAttempt(store, episode)) + 1; ; attempt++) {
+  const last = (await listAttempts(store, episode)).at(-1) ?? 0;
+  for (let attempt = last + 1; ; attempt++) {
     const key = claimKey(attemptPrefix(episode, attempt));
     if ((await store.put(key, encodeJson(claim), { ifNoneMatch: "*" })).written) return attempt;
   }
@@ -66,10 +67,8 @@ export async function readAdmitted(store: ObjectStore, episode: EpisodePrefix): 
   return found === undefined ? undefined : parseJson(found.body, key, Admission).attempt;
 }
 
-/** @returns 0 when there is none */
-async function lastAttempt(store: ObjectStore, episode: EpisodePrefix): Promise<number> {
-  let last = 0;
-  for await (const { key } of store.list(`${episode}attempt-`))
-    last = Math.max(last, parseAttempt(key).attempt);
-  return last;
+/** Numbers of the attempts that were begun, in order. */
+export async function listAttempts(store: ObjectStore, episode: EpisodePrefix): Promise<number[]> {
+  const names = await Array.fromAsync(store.folders(episode));
+  return names.map(name => parseAttempt(`${episode}${name}/`).attempt);
 }

@@ -30,7 +30,7 @@ import {
 } from "./file-errors.ts";
 import { withFileLock } from "./file-lock.ts";
 import { linkIfFree, makeFolder, removeIfEmpty, syncFolder, unlinkIfPresent } from "./file-steps.ts";
-import { listFolder } from "./list-folder.ts";
+import { listFolder, listNames } from "./list-folder.ts";
 import { assertKey, assertPrefix, PRIVATE_SEGMENT } from "./object-key.ts";
 import type { ObjectHead, ObjectStore, PutCondition, PutResult, StoredObject } from "./object-store.ts";
 import { sha256 } from "./sha256.ts";
@@ -154,6 +154,16 @@ class FileStore implements ObjectStore {
     const folder = resolve(this.#root, prefix.slice(0, prefix.lastIndexOf("/") + 1));
     try {
       if ((await this.#lookUp(folder))?.isDirectory()) yield* listFolder(this.#root, prefix);
+    } catch (error) {
+      throw attributeFileError(error, "list", folder);
+    }
+  }
+
+  async *folders(prefix: string): AsyncGenerator<string> {
+    assertPrefix(prefix);
+    const folder = resolve(this.#root, prefix);
+    try {
+      yield* await listNames(this.#root, prefix);
     } catch (error) {
       throw attributeFileError(error, "list", folder);
     }

@@ -25,6 +25,19 @@ export async function* listFolder(root: string, prefix: string): AsyncGenerator<
   yield* walk(root, prefix.slice(0, end), prefix.slice(end));
 }
 
+/** Names of the folders directly in `folder` that are not empty. @param folder "" or a key prefix that ends in a slash */
+export async function listNames(root: string, folder: string): Promise<string[]> {
+  const folders = (await readEntries(root, folder, "")).filter(entry => entry.isFolder);
+  const filled = await Promise.all(folders.map(({ key }) => isFilled(root, key)));
+  return folders.filter((_, index) => filled[index]).map(({ key }) => key.slice(folder.length));
+}
+
+/** A folder whose last object was just deleted may still be there, empty. */
+async function isFilled(root: string, folder: string): Promise<boolean> {
+  for await (const _ of walk(root, `${folder}/`, "")) return true;
+  return false;
+}
+
 /** @param folder "" or a key prefix that ends in a slash; `start` is how the names in it have to begin */
 async function* walk(root: string, folder: string, start: string): AsyncGenerator<ObjectHead> {
   const entries = await readEntries(root, folder, start);

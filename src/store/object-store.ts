@@ -40,6 +40,8 @@ export interface ObjectStore {
   put(key: string, body: Uint8Array | string, condition: PutCondition): Promise<PutResult>;
   /** Every object whose key starts with `prefix`, in ascending key order (byte order of UTF-8). */
   list(prefix: string): AsyncIterable<ObjectHead>;
+  /** Names of the folders directly below a prefix (`""` or one that ends in a slash) that hold objects, in byte order. */
+  folders(prefix: string): AsyncIterable<string>;
   /** Deleting what is not there is no error. */
   delete(key: string): Promise<void>;
 }

@@ -150,6 +150,7 @@ function losingAnswers(store: ObjectStore): ObjectStore {
     stream: key => store.stream(key),
     head: key => store.head(key),
     list: prefix => store.list(prefix),
+    folders: prefix => store.folders(prefix),
     delete: key => store.delete(key),
     put: async (key, body, condition) => {
       const result = await store.put(key, body, condition);

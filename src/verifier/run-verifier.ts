@@ -57,7 +57,10 @@ async function runOnce(
 ): Promise<VerifierRun> {
   const placed = await sandbox.exec(FRESH_FOLDERS, { timeoutMs: PLACE_TIMEOUT_MS, cwd: "/" });
   if (placed.end.kind !== "exited" || placed.end.exitCode !== 0) return failed("tests_not_placed", placed);
-  for (const archive of tests) await sandbox.upload(archive, TESTS_FOLDER);
+  for (const archive of tests) {
+    const uploaded = await sandbox.upload(archive, TESTS_FOLDER);
+    if ("refused" in uploaded) return failed("tests_not_placed", placed);
+  }
   const script = `${TESTS_FOLDER}/test.sh`;
   const ran = await sandbox.exec(`chmod +x ${script} && exec 2>&1 && ${script}`, {
     timeoutMs,
@@ -68,6 +71,7 @@ async function runOnce(
   const logs = await sandbox.download(LOG_FOLDER, LOG_LIMIT_BYTES);
   if ("missing" in logs) return failed("no_report", ran);
   if ("oversized" in logs) return failed("report_too_large", ran);
+  if ("refused" in logs) return failed("unreadable_report", ran);
   const files = await readTarFiles(logs.tar);
   const report = { ...readReport(files), exitCode: exitCodeOf(ran), durationMs: ran.durationMs };
   return {

@@ -215,6 +215,14 @@ const RULES = {
     for (const [prefix, expected] of table) expect(await keys(store, prefix)).toEqual(expected);
   },
 
+  "the folders below a prefix are those that hold objects": async ({ store }: StoreUnderTest) => {
+    for (const key of ["f/b/1", "f/b/2", "f/a/x/y", "f/file", "g/c/1"]) await store.put(key, "1", { ifNoneMatch: "*" });
+    await store.put("f/gone/1", "1", { ifNoneMatch: "*" });
+    await store.delete("f/gone/1");
+    expect(await Array.fromAsync(store.folders("f/"))).toEqual(["a", "b"]);
+    expect(await Array.fromAsync(store.folders("none/"))).toEqual([]);
+  },
+
   "a list tells sizes and goes beyond a page of 1,000": async ({ store }: StoreUnderTest) => {
     const expected: ObjectHead[] = Array.from({ length: 1_010 }, (_, index) => ({
       key: `list/${String(index).padStart(4, "0")}`,

@@ -1,0 +1,28 @@
+// The `t1` command.
+import { Command, CommanderError } from "commander";
+import { addConfigCommand } from "./config-command.ts";
+import { addEvaluateCommand } from "./evaluate-command.ts";
+import { EXIT_CODES, reportError } from "./exit-codes.ts";
+import { addRunCommand } from "./run-command.ts";
+import { addTasksCommand } from "./tasks-command.ts";
+
+const codes = Object.entries(EXIT_CODES).map(([code, meaning]) => `  ${code.padStart(2)}  ${meaning}`);
+
+const program = new Command("t1")
+  .description("Reinforcement learning for agents that work in a real terminal")
+  .addHelpText("after", `\nExit codes:\n${codes.join("\n")}`)
+  .showSuggestionAfterError()
+  .exitOverride();
+
+addTasksCommand(program);
+addRunCommand(program);
+addEvaluateCommand(program);
+addConfigCommand(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  // Commander has printed usage mistakes itself; asking for help is none.
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
+  else process.exitCode = reportError(error, text => process.stderr.write(text));
+}

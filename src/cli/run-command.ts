@@ -1,0 +1,213 @@
+// `t1 run`: start, resume, watch, stop and list runs.
+import { readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import * as ort from "onnxruntime-node";
+import { parseRunConfig } from "../config/parse-config.ts";
+import { InputError } from "../failure/errors.ts";
+import { readMetrics } from "../pipeline/metrics.ts";
+import { runLoop } from "../pipeline/run-loop.ts";
+import { describeSoftware, readRun } from "../pipeline/run-record.ts";
+import { startRun } from "../pipeline/start-run.ts";
+import { iterationPrefix, metricsKey, policyPrefix, runKey } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { openStore } from "../store/open-store.ts";
+import { advanceState, readState } from "../store/run-state.ts";
+import { withLocalRunner } from "./local-runner.ts";
+import { Progress } from "./progress.ts";
+import { formatIteration, showRun } from "./run-progress.ts";
+import { formatTable } from "./table.ts";
+
+export const DEFAULT_STORE = ".t1/store";
+
+interface RunOptions {
+  readonly local: string;
+  readonly json?: boolean;
+}
+
+export function addRunCommand(program: Command): void {
+  const command = program.command("run").description("start, resume, watch, stop and list runs");
+  const store = (sub: Command): Command =>
+    sub
+      .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+      .option("--json", "print the result as JSON on stdout");
+
+  store(
+    command
+      .command("start <config>")
+      .description("start a run from a YAML config and work on it until it is done"),
+  )
+    .requiredOption("--name <run>", "name of the run")
+    .option("--seed <n>", "take this seed instead of the config's", parseSeed)
+    .action(async (configFile: string, options: RunOptions & { name: string; seed?: number }) => {
+      const opened = await openStore(options.local);
+      const parsed = parseRunConfig(await readConfig(configFile), configFile);
+      const config = options.seed === undefined ? parsed : { ...parsed, seed: options.seed };
+      const progress = new Progress({ stream: process.stderr });
+      const { threads } = config;
+      await withLocalRunner(
+        opened,
+        options.name,
+        { threads, onEvent: showRun(options.name, opened, progress) },
+        async runner => {
+          progress.begin("reading pool and model");
+          const software = describeSoftware(ort.env.versions.common);
+          await startRun(
+            { run: options.name, config, configFile, software, createdAt: new Date() },
+            { store: opened },
+          );
+          await runLoop(options.name, runner);
+        },
+      );
+      progress.clear();
+      await finish(opened, options.name, options);
+    });
+
+  store(command.command("resume <run>").description("go on with a run where it stands")).action(
+    async (run: string, options: RunOptions) => {
+      const opened = await openStore(options.local);
+      const { config } = await readRun(opened, run);
+      const progress = new Progress({ stream: process.stderr });
+      await withLocalRunner(
+        opened,
+        run,
+        { threads: config.threads, onEvent: showRun(run, opened, progress) },
+        async runner => {
+          await advanceState(opened, run, await readState(opened, run), { kind: "resume" });
+          await runLoop(run, runner);
+        },
+      );
+      progress.clear();
+      await finish(opened, run, options);
+    },
+  );
+
+  store(
+    command
+      .command("watch <run>")
+      .description("print the iterations of a run as they end, until it is done or stopped"),
+  ).action(async (run: string, options: RunOptions) => {
+    await watch(await openStore(options.local), run, options.json === true);
+  });
+
+  store(
+    command.command("stop <run>").description("let the runner of a run stop after the stage at work"),
+  ).action(async (run: string, options: RunOptions) => {
+    const opened = await openStore(options.local);
+    await advanceState(opened, run, await readState(opened, run), {
+      kind: "stop",
+      reason: "stopped by t1 run stop",
+    });
+    print(
+      options,
+      { run, stopped: true },
+      `${run} stops after the stage at work; t1 run resume ${run} goes on\n`,
+    );
+  });
+
+  store(command.command("list").description("list the runs of a store")).action(
+    async (options: RunOptions) => {
+      const opened = await openStore(options.local);
+      const runs = await listRuns(opened);
+      const rows = runs.map(({ run, kind, done, iterations, state }) => [
+        run,
+        kind,
+        `${done}/${iterations}`,
+        state,
+      ]);
+      print(
+        options,
+        runs,
+        rows.length === 0
+          ? `no run in ${opened.url}\n`
+          : formatTable(["run", "kind", "iterations", "state"], rows),
+      );
+    },
+  );
+}
+
+/** Writes a result: JSON for machines, text for people. */
+export function print(options: { readonly json?: boolean }, result: unknown, text: string): void {
+  process.stdout.write(options.json ? `${JSON.stringify(result, undefined, 2)}\n` : text);
+}
+
+async function finish(store: ObjectStore, run: string, options: RunOptions): Promise<void> {
+  const { state } = await readState(store, run);
+  const result = {
+    run,
+    store: store.url,
+    policyVersion: state.policyPublished,
+    policy: policyPrefix(run, state.policyPublished),
+  };
+  print(
+    options,
+    result,
+    `${run} is done: policy ${state.policyPublished} lies in ${store.url}${result.policy}\n`,
+  );
+}
+
+async function watch(store: ObjectStore, run: string, json: boolean): Promise<void> {
+  const { config } = await readRun(store, run);
+  const { iterations } = config.training;
+  for (let iteration = 0; iteration < iterations; ) {
+    const phase = iterationPrefix(run, iteration);
+    if ((await store.head(metricsKey(phase))) !== undefined) {
+      const metrics = await readMetrics(store, phase);
+      process.stdout.write(
+        json
+          ? `${JSON.stringify({ iteration, ...metrics })}\n`
+          : `${formatIteration(iteration, iterations, metrics)}\n`,
+      );
+      iteration++;
+      continue;
+    }
+    const { stopped } = (await readState(store, run)).state;
+    if (stopped !== undefined) {
+      process.stderr.write(`stopped: ${stopped.reason}\n`);
+      return;
+    }
+    await sleep(500);
+  }
+}
+
+async function listRuns(store: ObjectStore) {
+  const names = await Array.fromAsync(store.folders("runs/"));
+  const started = await Promise.all(names.map(run => store.head(runKey(run))));
+  return Promise.all(
+    names
+      .filter((_, index) => started[index] !== undefined)
+      .map(async run => {
+        const { config, createdAt } = await readRun(store, run);
+        const { state } = await readState(store, run);
+        const { iterations } = config.training;
+        const done = state.policyPublished;
+        return {
+          run,
+          kind: config.kind,
+          createdAt,
+          done,
+          iterations,
+          state: done >= iterations ? "done" : state.stopped ? "stopped" : "unfinished",
+        };
+      }),
+  );
+}
+
+export async function readConfig(file: string): Promise<string> {
+  return readFile(file, "utf8").catch(cause => {
+    throw new InputError(
+      { what: "cannot read the config", where: file, expected: "a YAML file", fix: "check the path" },
+      { cause },
+    );
+  });
+}
+
+function parseSeed(text: string): number {
+  const seed = Number(text);
+  if (Number.isSafeInteger(seed) && seed >= 0) return seed;
+  throw new InputError({
+    what: "not a seed",
+    where: "--seed",
+    expected: `a whole number from 0, got ${text}`,
+  });
+}

@@ -1,0 +1,74 @@
+// Shows the events of a run: what is at work, and one line per finished iteration.
+import { type IterationMetrics, readMetrics } from "../pipeline/metrics.ts";
+import type { OnRunEvent, RunEvent } from "../pipeline/run-events.ts";
+import { iterationPrefix } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { formatSeconds, type Progress } from "./progress.ts";
+import { percent } from "./table.ts";
+
+/** Iterations over which the remaining time is estimated. */
+const RECENT = 10;
+
+export function showRun(run: string, store: ObjectStore, progress: Progress): OnRunEvent {
+  let episodes = 0;
+  let total: number | undefined;
+  let at = "";
+  const recentMs: number[] = [];
+  return (event: RunEvent): void => {
+    switch (event.kind) {
+      case "stage":
+        episodes = 0;
+        total = event.total;
+        at = `iteration ${event.iteration}  ${event.stage}`;
+        progress.begin(at, event.total);
+        return;
+      case "episode":
+        progress.advance(++episodes, total);
+        return;
+      case "train-step":
+        if (event.done === 1) progress.begin(at, event.total);
+        progress.advance(event.done, event.total);
+        return;
+      case "iteration": {
+        const ms = Object.values(event.timings).reduce((sum, time) => sum + time, 0);
+        recentMs.push(ms);
+        if (recentMs.length > RECENT) recentMs.shift();
+        const meanMs = recentMs.reduce((sum, time) => sum + time, 0) / recentMs.length;
+        const left = formatSeconds(((event.iterations - event.iteration - 1) * meanMs) / 1000);
+        readMetrics(store, iterationPrefix(run, event.iteration))
+          .then(metrics =>
+            progress.line(
+              `${formatIteration(event.iteration, event.iterations, metrics)}  ${(ms / 1000).toFixed(1)} s, ${left} left`,
+            ),
+          )
+          .catch(error => progress.line(String(error)));
+        return;
+      }
+      default:
+        event satisfies never;
+    }
+  };
+}
+
+/** One line of what an iteration came to. */
+export function formatIteration(
+  iteration: number,
+  iterations: number,
+  { episodes, ppo, sft }: IterationMetrics,
+): string {
+  const parts = [
+    `iteration ${iteration + 1}/${iterations}`,
+    `reward ${episodes.meanReward.toFixed(3)}`,
+    `resolved ${percent(episodes.resolvedRate)}`,
+    `turns ${episodes.meanTurns.toFixed(1)}`,
+  ];
+  if (ppo !== undefined) {
+    parts.push(`EV ${ppo.explainedVariance?.toFixed(2) ?? "–"}`, `entropy ${ppo.entropy.toFixed(3)}`);
+    parts.push(
+      `|Δ log p| ${ppo.mismatch.replayed.mean.toExponential(1)} (free routing ${ppo.mismatch.free.mean.toExponential(1)})`,
+    );
+  }
+  if (sft !== undefined) parts.push(`loss ${sft.lastLoss.toFixed(4)}`);
+  if (episodes.failedCount > 0) parts.push(`${episodes.failedCount} failed`);
+  return parts.join("  ");
+}

@@ -1,0 +1,70 @@
+// Every key of a run config with its default and reason, read from the schema itself.
+import { z } from "zod";
+import { RunConfig } from "./run-config.ts";
+
+export interface KeyDescription {
+  /** "training.actor.learningRate" */
+  readonly path: string;
+  /** Kinds of runs that have the key. */
+  readonly kinds: readonly string[];
+  readonly type: string;
+  /** As JSON; "required" or "none" where there is no default. */
+  readonly standard: string;
+  readonly description: string;
+}
+
+interface JsonSchema {
+  readonly type?: string;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly JsonSchema[];
+  readonly default?: unknown;
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+}
+
+export function describeKeys(): KeyDescription[] {
+  const keys = new Map<string, { kinds: string[]; rest: Omit<KeyDescription, "path" | "kinds"> }>();
+  for (const option of RunConfig.options) {
+    const schema = z.toJSONSchema(option, { io: "input", reused: "inline" }) as JsonSchema;
+    const kind = String(schema.properties?.kind?.const);
+    for (const [path, rest] of walk(schema, "")) {
+      const known = keys.get(path);
+      if (known === undefined) keys.set(path, { kinds: [kind], rest });
+      else {
+        known.kinds.push(kind);
+        if (known.rest.type !== rest.type)
+          known.rest = { ...known.rest, type: `${known.rest.type} | ${rest.type}` };
+      }
+    }
+  }
+  return [...keys].map(([path, { kinds, rest }]) => ({ path, kinds, ...rest }));
+}
+
+function* walk(
+  { properties = {}, required = [] }: JsonSchema,
+  prefix: string,
+): Generator<[string, Omit<KeyDescription, "path" | "kinds">]> {
+  for (const [name, schema] of Object.entries(properties)) {
+    const path = prefix + name;
+    const standard = required.includes(name)
+      ? "required"
+      : schema.default === undefined
+        ? "none"
+        : JSON.stringify(schema.default);
+    const isGroup = schema.properties !== undefined;
+    yield [
+      path,
+      { type: typeOf(schema), standard: isGroup ? "" : standard, description: schema.description ?? "" },
+    ];
+    if (isGroup) yield* walk(schema, `${path}.`);
+  }
+}
+
+function typeOf(schema: JsonSchema): string {
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum !== undefined) return schema.enum.join(" | ");
+  if (schema.anyOf !== undefined) return schema.anyOf.map(typeOf).join(" | ");
+  return schema.properties === undefined ? (schema.type ?? "") : "group";
+}

@@ -1,0 +1,56 @@
+// A small root file system made of this machine's own programs, for tests that need an image and no network.
+import { execFileSync } from "node:child_process";
+import { chownSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { sandboxUser } from "../../src/sandbox/bubblewrap/sandbox-user.ts";
+
+const PROGRAMS = [
+  ...[
+    "cat",
+    "chown",
+    "dd",
+    "env",
+    "id",
+    "ln",
+    "ls",
+    "mkdir",
+    "printf",
+    "rm",
+    "setsid",
+    "sh",
+    "sleep",
+    "stty",
+    "touch",
+  ],
+  ...["uname", "wc", "yes", "true", "chmod", "mv", "mknod", "grep", "tr", "readlink"],
+];
+
+/** @param folder is created, and belongs to the user of sandboxes with all it holds */
+export function makeRootFolder(folder: string): void {
+  const files = new Map<string, string>();
+  for (const name of PROGRAMS) {
+    const program = ["/usr/bin", "/bin"].map(place => join(place, name)).find(path => existsSync(path));
+    if (program === undefined) throw new Error(`${name} is missing on this machine`);
+    files.set(`/bin/${name}`, program);
+    const listing = execFileSync(program, { env: { LD_TRACE_LOADED_OBJECTS: "1" }, encoding: "utf8" });
+    for (const [, path = ""] of listing.matchAll(/(\/\S+) \(0x/g)) files.set(path, path);
+  }
+  const made = new Set<string>([folder]);
+  mkdirSync(folder, { recursive: true });
+  for (const [place, source] of files) {
+    const path = join(folder, place);
+    for (let parent = dirname(path); parent.length > folder.length; parent = dirname(parent))
+      made.add(parent);
+    mkdirSync(dirname(path), { recursive: true });
+    copyFileSync(source, path);
+    made.add(path);
+  }
+  for (const name of ["etc", "tmp"]) {
+    mkdirSync(join(folder, name));
+    made.add(join(folder, name));
+  }
+  writeFileSync(join(folder, "etc", "os-release"), "NAME=hand-made\n");
+  made.add(join(folder, "etc", "os-release"));
+  const user = sandboxUser();
+  if (user !== undefined) for (const path of made) chownSync(path, user.uid, user.gid);
+}

@@ -1,0 +1,56 @@
+// The import rules are worth something only if they see the code: a planted violation has to be found.
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+
+const ROOT = join(import.meta.dirname, "../..");
+const copy = mkdtempSync(join(tmpdir(), "t1-imports-"));
+afterAll(() => rmSync(copy, { recursive: true, force: true }));
+
+function cruise(planted: Readonly<Record<string, string>>): {
+  readonly status: number | null;
+  readonly output: string;
+} {
+  for (const name of ["package.json", "tsconfig.json", ".dependency-cruiser.mjs"])
+    cpSync(join(ROOT, name), join(copy, name));
+  rmSync(join(copy, "src"), { recursive: true, force: true });
+  for (const [path, text] of Object.entries(planted)) {
+    mkdirSync(join(copy, path, ".."), { recursive: true });
+    writeFileSync(join(copy, path), text);
+  }
+  if (spawnSync("test", ["-e", join(copy, "node_modules")]).status !== 0)
+    symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
+  const result = spawnSync("node_modules/.bin/depcruise", ["--config", ".dependency-cruiser.mjs", "src"], {
+    cwd: copy,
+    encoding: "utf8",
+  });
+  return { status: result.status, output: result.stdout + result.stderr };
+}
+
+describe("import rules", () => {
+  it("find a planted import upwards, a room without a place and a cycle", () => {
+    const { status, output } = cruise({
+      "src/tensor/up.ts": 'import { x } from "../cli/x.ts";\nexport const y = x;\n',
+      "src/cli/x.ts": "export const x = 1;\n",
+      "src/utils/anything.ts": "export const z = 1;\n",
+      "src/model/uses.ts": 'import { z } from "../utils/anything.ts";\nexport const w = z;\n',
+      "src/store/a.ts": 'import { b } from "./b.ts";\nexport const a = b;\n',
+      "src/store/b.ts": 'import { a } from "./a.ts";\nexport const b = a;\n',
+    });
+    expect(status).not.toBe(0);
+    expect(output).toContain("no-upward-import-from-tensor: src/tensor/up.ts → src/cli/x.ts");
+    expect(output).toContain("room-without-a-place: src/model/uses.ts → src/utils/anything.ts");
+    expect(output).toContain("no-cycles");
+  });
+
+  it("pass imports downwards", () => {
+    const { status, output } = cruise({
+      "src/cli/x.ts": 'import { y } from "../tensor/y.ts";\nexport const x = y;\n',
+      "src/tensor/y.ts": "export const y = 1;\n",
+    });
+    expect(output).toContain("no dependency violations found");
+    expect(status).toBe(0);
+  });
+});
