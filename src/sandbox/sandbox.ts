@@ -20,12 +20,13 @@ export type SandboxImage =
   | { readonly kind: "host"; readonly files: readonly SandboxFile[] }
   | { readonly kind: "root"; readonly folder: string; readonly files: readonly SandboxFile[] };
 
-/** Copies a file or folder of this machine (always following no links out of it) to an absolute path inside. */
+/** Copies a file, or what a folder holds, to an absolute path inside. Symbolic links stay links, none is followed. */
 export interface SandboxFile {
   readonly from: string;
   readonly to: string;
 }
 
+/** Nothing carries over from one command to the next but files and processes: each starts in the spec's environment. */
 export interface ExecOptions {
   /** Absolute; the spec's working directory when not given. */
   readonly cwd?: string;
@@ -33,14 +34,15 @@ export interface ExecOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Name or id of the user; refused where the sandbox maps one user only and this is another one. */
   readonly user?: string;
-  /** TERM to the process group after this time, KILL shortly after. */
+  /** TERM to the process group after this time, KILL shortly after. Never later than the lease's deadline. */
   readonly timeoutMs: number;
   /** Closed when not given. */
   readonly stdin?: Uint8Array;
   /** Kept bytes per output stream: the first and the last half of it. */
   readonly outputLimitBytes?: number;
-  /** A repeated id returns the first result and never runs twice. */
+  /** A repeated id returns the first result, also of a command that still runs, and never runs twice. */
   readonly requestId?: string;
+  /** Ends the process group; `exec` then rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -68,19 +70,41 @@ export interface TerminalOptions {
   readonly rows: number;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Kept bytes between two calls of `readNew`: the first and the last half of it. */
+  readonly outputLimitBytes?: number;
 }
 
 export interface Terminal extends AsyncDisposable {
-  /** Bytes as a keyboard would send them; nothing is added. Resolves when the terminal has taken them all. */
-  send(keys: string | Uint8Array): Promise<void>;
-  /** Output since the last call, raw (escape sequences included), at most the newest `outputLimitBytes`. */
-  readNew(): Uint8Array;
+  /**
+   * Bytes as a keyboard would send them; nothing is added. Resolves when the terminal has taken them all, or when its
+   * shell has ended or what runs in it reads nothing for some seconds.
+   *
+   * A program that reads lines (not one that edits them, as bash does) gets at most 4,095 bytes of one line: that is
+   * the line discipline of every Linux terminal (n_tty, N_TTY_BUF_SIZE).
+   *
+   * @returns how many bytes were taken; fewer than given is for the caller to report
+   */
+  send(keys: string | Uint8Array): Promise<number>;
+  /** Output since the last call, raw (escape sequences included). */
+  readNew(): Promise<CapturedOutput>;
   /** What a person would see now: `rows` lines, trailing blanks cut. */
   screen(): Promise<readonly string[]>;
-  resize(columns: number, rows: number): void;
+  resize(columns: number, rows: number): Promise<void>;
   /** Resolves when the shell of the terminal has ended. */
   readonly closed: Promise<void>;
 }
+
+export type UploadResult =
+  | { readonly unpacked: true }
+  /** The sandbox does not take it: disk full, a file in the way. Before an agent ran, the fault of the spec. */
+  | { readonly refused: string };
+
+export type DownloadResult =
+  | { readonly tar: Uint8Array }
+  | { readonly missing: true }
+  | { readonly oversized: true }
+  /** The sandbox does not hand it out, with the last words of its tar. */
+  | { readonly refused: string };
 
 export interface Sandbox extends AsyncDisposable {
   readonly lease: Lease;
@@ -88,12 +112,9 @@ export interface Sandbox extends AsyncDisposable {
   exec(command: string, options: ExecOptions): Promise<ExecResult>;
   terminal(options: TerminalOptions): Promise<Terminal>;
   /** Unpacks a tar archive into a folder, which is created when it is missing. Links are resolved inside only. */
-  upload(tar: Uint8Array, folder: string): Promise<void>;
-  /** Packs a folder's content as tar; what exceeds `limitBytes` is an `oversized` result, not an error. */
-  download(
-    folder: string,
-    limitBytes: number,
-  ): Promise<{ readonly tar: Uint8Array } | { readonly missing: true } | { readonly oversized: true }>;
+  upload(tar: Uint8Array, folder: string): Promise<UploadResult>;
+  /** Packs a folder's content; the archive is untrusted and at most `limitBytes` long (read it by tar.ts). */
+  download(folder: string, limitBytes: number): Promise<DownloadResult>;
   /** Ends every process inside and makes sure that none is left. */
   killAgents(): Promise<void>;
 }

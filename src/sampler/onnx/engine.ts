@@ -199,7 +199,6 @@ export class Engine implements AsyncDisposable {
 
   async #step(): Promise<void> {
     const fresh = this.#active.map(sequence => [sequence.tokens[sequence.tokens.length - 1]]);
-    this.#batch.reserve(this.#active.length, Math.max(...this.#batch.rowCounts) + 1);
     const outputs = await this.#forward(
       this.#stepSession,
       this.#stepWeights,
@@ -260,6 +259,8 @@ export class Engine implements AsyncDisposable {
     outputs: Outputs,
     padded: number,
   ): void {
+    // Only now: room that the run itself did not need would have been attended to for nothing.
+    caches.reserve(caches.count, Math.max(...fresh.map((row, slot) => caches.rowCounts[slot] + row.length)));
     for (let layer = 0; layer < this.#model.config.layerCount; layer++) {
       const keys = outputs.f32(`new.keys.${layer}`).data;
       const values = outputs.f32(`new.values.${layer}`).data;

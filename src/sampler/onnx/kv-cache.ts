@@ -40,7 +40,7 @@ export class BatchCache {
 
   /** Adds a sequence at the end. */
   push(parked: ParkedCache): void {
-    this.reserve(this.count + 1, parked.rowCount + 1);
+    this.reserve(this.count + 1, parked.rowCount);
     const slot = this.count;
     this.rowCounts.push(parked.rowCount);
     if (parked.rowCount === 0) return;

@@ -1,0 +1,34 @@
+// What both kinds of image tell bwrap. Whatever can be written lies on file systems with a size limit; the toolkit
+// comes last, over whatever an image has in its place.
+import type { SandboxSpec } from "../sandbox.ts";
+import type { Host } from "./host.ts";
+import { TOOLKIT_MOUNT } from "./toolkit.ts";
+
+/** As Docker's default for /dev/shm. */
+const SHARED_MEMORY_BYTES = 64 << 20;
+
+/** Options before the root is mounted. */
+export const ISOLATION_OPTIONS: readonly string[] = [
+  // Said by itself, because the next one only tries: for root it would go on without.
+  "--unshare-user",
+  "--unshare-all",
+  "--as-pid-1",
+  ...["--uid", "0", "--gid", "0"],
+  ...["--hostname", "sandbox"],
+  "--die-with-parent",
+  "--clearenv",
+  // More than any command has: a process may be traced, and its files under /proc read, only by one with as many
+  // capabilities (ptrace(2), access mode checking). Else a debugger inside could end process 1 from within.
+  ...["--cap-add", "ALL"],
+];
+
+/** Options after the root is mounted. */
+export function systemOptions({ toolkit }: Host, { diskBytes }: SandboxSpec): readonly string[] {
+  const sharedBytes = Math.min(SHARED_MEMORY_BYTES, diskBytes);
+  return [
+    ...["--proc", "/proc", "--dev", "/dev"],
+    ...["--perms", "1777", "--size", `${sharedBytes}`, "--tmpfs", "/dev/shm"],
+    ...["--remount-ro", "/dev"], // its own tmpfs has no size limit
+    ...["--ro-bind", toolkit, TOOLKIT_MOUNT],
+  ];
+}

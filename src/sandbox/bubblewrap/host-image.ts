@@ -1,0 +1,72 @@
+// A sandbox whose programs are those of this machine: /usr read-only, everything else made anew on one tmpfs.
+import { lstatSync, openSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { InputError } from "../../failure/errors.ts";
+import type { SandboxSpec } from "../sandbox.ts";
+import { ISOLATION_OPTIONS, systemOptions } from "./bwrap-options.ts";
+import { ETC_FILES } from "./fresh-etc.ts";
+import type { Host } from "./host.ts";
+import { type BwrapArguments, fileDescriptor } from "./init.ts";
+
+/** On most distributions links into /usr. */
+const SYSTEM_FOLDERS = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+
+/** Of /etc only what programs under /usr cannot do without; the rest would tell about this machine. */
+const SHARED_ETC = ["alternatives", "ld.so.cache", "protocols", "services", "ssl"];
+
+/** What a fresh Debian container has, plus the folders that Harbor's tasks expect. */
+const FOLDERS: readonly (readonly [path: string, mode: string])[] = [
+  ["/etc", "0755"],
+  ["/home", "0755"],
+  ["/logs/agent", "0755"],
+  ["/logs/artifacts", "0755"],
+  ["/logs/verifier", "0755"],
+  ["/mnt", "0755"],
+  ["/opt", "0755"],
+  ["/root", "0700"],
+  ["/run", "0755"],
+  ["/srv", "0755"],
+  ["/tmp", "1777"],
+  ["/var/log", "0755"],
+  ["/var/tmp", "1777"],
+];
+
+/** Read-only or not kept: a working directory there would be of no use. */
+const NOT_FOR_WORK = ["usr", "proc", "dev", ".t1", ...SYSTEM_FOLDERS];
+
+/** @returns arguments whose descriptors the caller closes */
+export function hostImageArguments(host: Host, spec: SandboxSpec): BwrapArguments {
+  const [, top = ""] = spec.workdir.split("/");
+  if (NOT_FOR_WORK.includes(top)) {
+    throw new InputError({
+      what: "the working directory cannot be written in a sandbox of host programs",
+      where: spec.workdir,
+      expected: `a folder outside ${NOT_FOR_WORK.map(name => `/${name}`).join(", ")}`,
+      fix: "set WORKDIR, or workdir in task.toml, to another folder such as /app",
+    });
+  }
+  const etc = Object.keys(ETC_FILES);
+  const fileDescriptors = etc.map(name => openSync(join(host.toolkit, "etc", name), "r"));
+  return {
+    options: [
+      ...ISOLATION_OPTIONS,
+      ...["--size", `${spec.diskBytes}`, "--tmpfs", "/"],
+      ...["--ro-bind", "/usr", "/usr"],
+      ...SYSTEM_FOLDERS.flatMap(systemFolder),
+      ...FOLDERS.flatMap(([path, mode]) => ["--perms", mode, "--dir", path]),
+      ...SHARED_ETC.flatMap(name => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),
+      ...etc.flatMap((name, index) => ["--perms", "0644", "--file", fileDescriptor(index), `/etc/${name}`]),
+      ...["--symlink", "../usr/lib/os-release", "/etc/os-release"],
+      ...(spec.workdir === "/" ? [] : ["--dir", spec.workdir]),
+      ...systemOptions(host, spec),
+    ],
+    fileDescriptors,
+  };
+}
+
+function systemFolder(name: string): readonly string[] {
+  const path = `/${name}`;
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats?.isSymbolicLink()) return ["--symlink", readlinkSync(path), path];
+  return stats?.isDirectory() ? ["--ro-bind", path, path] : [];
+}

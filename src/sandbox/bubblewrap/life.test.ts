@@ -1,0 +1,168 @@
+// What becomes of sandboxes when their driver, their keeper or their time comes to an end.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { listProcesses } from "../../../test/sandbox/processes.ts";
+import type { Lease, Sandbox, SandboxProvider } from "../sandbox.ts";
+import { createLocalProvider } from "./local-provider.ts";
+import { createBubblewrapProvider } from "./provider.ts";
+
+const SPEC = {
+  image: { kind: "host", files: [] },
+  workdir: "/app",
+  env: {},
+  network: "none",
+  diskBytes: 1 << 20,
+} as const;
+const HOLD = fileURLToPath(new URL("../../../test/sandbox/hold-sandbox.ts", import.meta.url));
+const PATIENCE = { timeout: 8_000 };
+
+let runParent: string;
+const providers: SandboxProvider[] = [];
+const drivers: ChildProcess[] = [];
+let count = 0;
+
+beforeEach(() => {
+  runParent = mkdtempSync(join(tmpdir(), "t1-life-"));
+  chmodSync(runParent, 0o755); // the sandboxes of root run as another user
+});
+afterEach(async () => {
+  for (const driver of drivers.splice(0)) driver.kill("SIGKILL");
+  await Promise.all(providers.splice(0).map(provider => provider[Symbol.asyncDispose]()));
+  rmSync(runParent, { recursive: true, force: true });
+});
+
+async function open(): Promise<SandboxProvider> {
+  const provider = await createBubblewrapProvider(runParent);
+  providers.push(provider);
+  return provider;
+}
+
+function lease(lifeMs = 60_000): Lease {
+  return { id: `life/${count++}`, generation: 1, deadlineMs: Date.now() + lifeMs };
+}
+
+/** A driver in a process of its own, with a sandbox in which something runs that no other test runs. */
+async function startDriver({ id = "held", lifeMs = 60_000 } = {}) {
+  const mark = `${900_000 + Math.floor(performance.now()) + count++}`;
+  const command = `setsid sleep ${mark} >/dev/null 2>&1 & sleep ${mark} >/dev/null 2>&1 &`;
+  const driver = spawn(process.execPath, [HOLD, runParent, id, `${lifeMs}`, command], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), `t1-${process.getuid?.()}`, "compile-cache") },
+  });
+  drivers.push(driver);
+  const exited = once(driver, "exit").then(() => Promise.reject(new Error("the driver ended")));
+  if (driver.stdout !== null) await Promise.race([once(driver.stdout, "data"), exited]);
+  exited.catch(() => undefined);
+  const left = () => listProcesses().filter(({ words }) => words.includes(mark)).length;
+  const keeper = listProcesses().find(({ parent }) => parent === driver.pid)?.pid ?? 0;
+  await expect.poll(left, PATIENCE).toBe(2);
+  return { driver, keeper, left };
+}
+
+function runFolder(): string {
+  return join(runParent, `t1-${process.getuid?.()}`);
+}
+
+function leaseFiles(): readonly string[] {
+  const folder = join(runFolder(), "leases");
+  return readdirSync(folder).flatMap(owner => readdirSync(join(folder, owner)));
+}
+
+test("a driver that is killed leaves no process and no file", async () => {
+  const { driver, keeper, left } = await startDriver();
+  expect(leaseFiles()).toHaveLength(1);
+  driver.kill("SIGKILL");
+  await expect.poll(left, PATIENCE).toBe(0);
+  await expect.poll(() => existsSync(`/proc/${keeper}`), PATIENCE).toBe(false);
+  for (const child of ["leases", "pipes"]) expect(readdirSync(join(runFolder(), child))).toEqual([]);
+});
+
+test("a keeper that is killed with its driver leaves no process, and its files are swept by the next one", async () => {
+  const { driver, keeper, left } = await startDriver({ id: "of the dead" });
+  process.kill(keeper, "SIGKILL");
+  driver.kill("SIGKILL");
+  await expect.poll(left, PATIENCE).toBe(0);
+  expect(leaseFiles()).toHaveLength(1);
+  const next = await open();
+  await expect.poll(() => next.sweep(), PATIENCE).toEqual(["of the dead"]);
+  expect(leaseFiles()).toHaveLength(0);
+  expect(await next.sweep()).toEqual([]);
+});
+
+test("a keeper that hangs loses its sandboxes to whoever sweeps after their deadline, not before", async () => {
+  const { keeper, left } = await startDriver({ id: "hanging", lifeMs: 1500 });
+  process.kill(keeper, "SIGSTOP");
+  const other = await open();
+  expect(await other.sweep()).toEqual([]);
+  expect(left()).toBe(2);
+  await new Promise(resolve => setTimeout(resolve, 1500));
+  expect(await other.sweep()).toEqual(["hanging"]);
+  await expect.poll(left, PATIENCE).toBe(0);
+  process.kill(keeper, "SIGKILL");
+});
+
+test("a sandbox of a living driver is not swept", async () => {
+  const { left } = await startDriver();
+  expect(await (await open()).sweep()).toEqual([]);
+  expect(left()).toBe(2);
+});
+
+test("nobody adopts a sandbox: it ends with its driver", async () => {
+  expect(await (await open()).adopt(lease())).toBeUndefined();
+});
+
+test("a keeper that is killed loses its sandboxes, and the next one has another", async () => {
+  const provider = await open();
+  const sandbox = await provider.create(SPEC, lease());
+  const running = sandbox.exec("sleep 30", { timeoutMs: 10_000 });
+  const lost = expect(running).rejects.toMatchObject({ name: "SandboxLost", retryable: true });
+  const keeper = listProcesses().find(
+    ({ parent, words }) => parent === process.pid && words.join().includes("keeper"),
+  );
+  process.kill(keeper?.pid ?? 0, "SIGKILL");
+  await lost;
+  await expect(sandbox.exec("true", { timeoutMs: 1000 })).rejects.toMatchObject({ name: "SandboxLost" });
+  const next = await provider.create(SPEC, lease());
+  expect((await next.exec("true", { timeoutMs: 1000 })).end).toEqual({ kind: "exited", exitCode: 0 });
+});
+
+test("a first process that is gone is a lost sandbox, not a failed command", async () => {
+  const provider = await open();
+  const sandbox = await provider.create(SPEC, lease());
+  const keeper = listProcesses().find(
+    ({ parent, words }) => parent === process.pid && words.join().includes("keeper"),
+  );
+  const outer = listProcesses().find(
+    ({ parent, words }) => parent === keeper?.pid && words.includes("--block-fd"),
+  );
+  const init = listProcesses().find(({ parent }) => parent === outer?.pid);
+  const running = sandbox.exec("sleep 30", { timeoutMs: 10_000 });
+  const lost = expect(running).rejects.toMatchObject({ name: "SandboxLost" });
+  await new Promise(resolve => setTimeout(resolve, 100));
+  process.kill(init?.pid ?? 0, "SIGKILL");
+  await lost;
+  await expect(sandbox.exec("true", { timeoutMs: 1000 })).rejects.toMatchObject({ name: "SandboxLost" });
+});
+
+test("a hundred sandboxes, one after the other, leave no process, descriptor, lease or pipe", async () => {
+  const provider = createLocalProvider(runParent);
+  const use = async (): Promise<void> => {
+    const sandbox: Sandbox = await provider.create(SPEC, lease());
+    await sandbox.exec("sleep 60 >/dev/null 2>&1 & echo x > /tmp/f", { timeoutMs: 5_000 });
+    await sandbox[Symbol.asyncDispose]();
+  };
+  const children = () => listProcesses().filter(({ parent }) => parent === process.pid).length;
+  const descriptors = () => readdirSync("/proc/self/fd").length;
+  await use();
+  const before = { children: children(), descriptors: descriptors() };
+  for (let index = 0; index < 100; index++) await use();
+  await expect.poll(() => ({ children: children(), descriptors: descriptors() }), PATIENCE).toEqual(before);
+  expect(leaseFiles()).toEqual([]);
+  await provider[Symbol.asyncDispose]();
+  for (const child of ["leases", "pipes", "mount"]) expect(readdirSync(join(runFolder(), child))).toEqual([]);
+});

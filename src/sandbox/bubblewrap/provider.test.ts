@@ -1,0 +1,13 @@
+import { describe } from "vitest";
+import { sandboxContract } from "../../../test/contracts/sandbox.ts";
+import { createBubblewrapProvider } from "./provider.ts";
+
+describe("programs of this machine", () => {
+  sandboxContract(
+    async () => ({
+      provider: await createBubblewrapProvider(),
+      image: { kind: "host", files: [] },
+    }),
+    { except: [] },
+  );
+});

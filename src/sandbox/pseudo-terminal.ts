@@ -1,0 +1,185 @@
+// A terminal on this machine's side: a pty for the program, and a screen that remembers what a person would see.
+// Behaviour: pty(7); termios(3), canonical mode; screen: https://invisible-island.net/xterm/ctlseqs/ctlseqs.html
+import { chownSync, writeSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type IPty, spawn } from "@lydell/node-pty";
+import xterm from "@xterm/headless";
+import { InvariantError } from "../failure/errors.ts";
+import { hasCode } from "../store/file-errors.ts";
+import { addLeakingDescriptor } from "./leaking-descriptors.ts";
+import { OutputCapture } from "./output-capture.ts";
+import type { CapturedOutput, Terminal, TerminalOptions } from "./sandbox.ts";
+
+const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
+/** The name under which terminfo describes what the screen understands. */
+export const TERMINAL_NAME = "xterm-256color";
+
+const DEFAULT_SEND_PATIENCE_MS = 5_000;
+const SEND_RETRY_MS = 2;
+/** One write to a pty; the kernel takes at most 4 KiB of it at a time. */
+const SEND_CHUNK_BYTES = 4096;
+
+/** The program is paused while the screen is this far behind: it may print faster than the screen can follow. */
+const SCREEN_BACKLOG_BYTES = 256 << 10;
+
+/** From the hang-up until the terminal is taken from a program that ignores it. */
+const HANG_UP_PATIENCE_MS = 500;
+
+/** What node-pty has but does not declare: the master's descriptor, the stream that owns it, the name of the pty. */
+type PtyInternals = {
+  readonly fd: number;
+  readonly _socket: { readonly destroyed: boolean; destroy(): void };
+  readonly ptsName: string;
+};
+
+export interface TerminalProcess {
+  /** Environment of argv[0], which is not that of the sandbox. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Whom the terminal device belongs to, when it is not the user of this process. */
+  readonly owner: { readonly uid: number; readonly gid: number } | undefined;
+  /** Signals the shell, given the process that node-pty started. */
+  readonly signal: (pid: number, signal: "SIGHUP" | "SIGKILL") => void;
+  /** How long `send` waits for a program that reads nothing; 5 s when not given. */
+  readonly sendPatienceMs?: number;
+}
+
+export class PseudoTerminal implements Terminal {
+  readonly closed: Promise<void>;
+  readonly #pty: IPty & PtyInternals;
+  readonly #screen: InstanceType<typeof xterm.Terminal>;
+  readonly #outputLimitBytes: number;
+  readonly #signal: TerminalProcess["signal"];
+  readonly #sendPatienceMs: number;
+  #output: OutputCapture;
+  #backlogBytes = 0;
+  #isClosed = false;
+  #sending: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    argv: readonly string[],
+    { columns, rows, outputLimitBytes = DEFAULT_OUTPUT_LIMIT_BYTES }: TerminalOptions,
+    { env, owner, signal, sendPatienceMs = DEFAULT_SEND_PATIENCE_MS }: TerminalProcess,
+  ) {
+    this.#signal = signal;
+    this.#sendPatienceMs = sendPatienceMs;
+    this.#outputLimitBytes = outputLimitBytes;
+    this.#output = new OutputCapture(outputLimitBytes);
+    this.#screen = new xterm.Terminal({ cols: columns, rows, allowProposedApi: true });
+    const [program = "", ...args] = argv;
+    const pty = spawn(program, args, {
+      name: TERMINAL_NAME,
+      cols: columns,
+      rows,
+      cwd: "/",
+      env: { ...env },
+      encoding: null,
+    });
+    if (!hasInternals(pty))
+      throw new InvariantError("node-pty has changed inside", { keys: Object.keys(pty) });
+    this.#pty = pty;
+    if (owner !== undefined) chownSync(pty.ptsName, owner.uid, owner.gid);
+    const forget = addLeakingDescriptor(pty.fd);
+    // With `encoding: null` data comes as Buffer, whatever the types say.
+    pty.onData(data => this.#receive(data as unknown as Buffer));
+    // Programs ask the terminal for the position of the cursor and for its kind; a real one answers as if typed.
+    this.#screen.onData(answer => void this.send(answer));
+    this.closed = new Promise(resolve => {
+      pty.onExit(() => {
+        this.#isClosed = true;
+        forget();
+        resolve();
+      });
+    });
+  }
+
+  send(keys: string | Uint8Array): Promise<number> {
+    const bytes = typeof keys === "string" ? Buffer.from(keys) : keys;
+    const sent = this.#sending.then(() => this.#send(bytes));
+    this.#sending = sent.catch(() => undefined);
+    return sent;
+  }
+
+  async readNew(): Promise<CapturedOutput> {
+    const output = this.#output.read();
+    this.#output = new OutputCapture(this.#outputLimitBytes);
+    return output;
+  }
+
+  async screen(): Promise<readonly string[]> {
+    // Everything received before this call is on the screen when an empty write has passed through.
+    await new Promise<void>(resolve => this.#screen.write("", resolve));
+    const { active } = this.#screen.buffer;
+    return Array.from(
+      { length: this.#screen.rows },
+      (_, row) =>
+        active
+          .getLine(active.baseY + row)
+          ?.translateToString()
+          .replace(/ +$/, "") ?? "",
+    );
+  }
+
+  async resize(columns: number, rows: number): Promise<void> {
+    this.#screen.resize(columns, rows);
+    if (this.#isOpen()) this.#pty.resize(columns, rows);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const signal of ["SIGHUP", "SIGKILL"] as const) {
+      if (this.#isClosed) break;
+      this.#signal(this.#pty.pid, signal);
+      await Promise.race([this.closed, sleep(HANG_UP_PATIENCE_MS)]);
+    }
+    if (!this.#isClosed) this.#pty._socket.destroy();
+    await this.closed;
+    this.#screen.dispose();
+  }
+
+  /** The stream closes its descriptor before anybody is told, and the number may belong to another file at once. */
+  #isOpen(): boolean {
+    return !this.#isClosed && !this.#pty._socket.destroyed;
+  }
+
+  /** node-pty's own write waits for the program with the whole process: it loops until the pty takes everything. */
+  async #send(bytes: Uint8Array): Promise<number> {
+    let sent = 0;
+    let since = performance.now();
+    while (sent < bytes.length && this.#isOpen()) {
+      const taken = writeSome(this.#pty.fd, bytes.subarray(sent, sent + SEND_CHUNK_BYTES));
+      if (taken > 0) {
+        sent += taken;
+        since = performance.now();
+      } else {
+        if (performance.now() - since > this.#sendPatienceMs) break;
+        await sleep(SEND_RETRY_MS);
+      }
+    }
+    return sent;
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#output.push(chunk);
+    this.#backlogBytes += chunk.length;
+    if (this.#backlogBytes > SCREEN_BACKLOG_BYTES) this.#pty.pause();
+    this.#screen.write(chunk, () => {
+      const wasBehind = this.#backlogBytes > SCREEN_BACKLOG_BYTES;
+      this.#backlogBytes -= chunk.length;
+      if (wasBehind && this.#backlogBytes <= SCREEN_BACKLOG_BYTES) this.#pty.resume();
+    });
+  }
+}
+
+/** @returns 0 when the terminal takes nothing now */
+function writeSome(fd: number, bytes: Uint8Array): number {
+  try {
+    return writeSync(fd, bytes);
+  } catch (error) {
+    // EIO: the other side is closed, which the next look at the stream tells.
+    if (hasCode(error, "EAGAIN", "EIO")) return 0;
+    throw error;
+  }
+}
+
+function hasInternals(pty: IPty): pty is IPty & PtyInternals {
+  return "fd" in pty && typeof pty.fd === "number" && "_socket" in pty && "ptsName" in pty;
+}
