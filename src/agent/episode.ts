@@ -40,7 +40,7 @@ export interface EpisodeSetup {
 }
 
 /** What a person reads of a turn; `start` and `end` are its sampled tokens in the chunk. */
-export interface TranscriptTurn {
+interface TranscriptTurn {
   readonly turn: number;
   readonly start: number;
   readonly end: number;

@@ -39,29 +39,39 @@ export function addRunCommand(program: Command): void {
   )
     .requiredOption("--name <run>", "name of the run")
     .option("--seed <n>", "take this seed instead of the config's", parseSeed)
-    .action(async (configFile: string, options: RunOptions & { name: string; seed?: number }) => {
-      const opened = await openStore(options.local);
-      const parsed = parseRunConfig(await readConfig(configFile), configFile);
-      const config = options.seed === undefined ? parsed : { ...parsed, seed: options.seed };
-      const progress = new Progress({ stream: process.stderr });
-      const { threads } = config;
-      await withLocalRunner(
-        opened,
-        options.name,
-        { threads, onEvent: showRun(options.name, opened, progress) },
-        async runner => {
-          progress.begin("reading pool and model");
-          const software = describeSoftware(ort.env.versions.common);
-          await startRun(
-            { run: options.name, config, configFile, software, createdAt: new Date() },
-            { store: opened },
-          );
-          await runLoop(options.name, runner);
-        },
-      );
-      progress.clear();
-      await finish(opened, options.name, options);
-    });
+    .option("--continue", "go on with the run when it is there already")
+    .action(
+      async (
+        configFile: string,
+        options: RunOptions & { name: string; seed?: number; continue?: boolean },
+      ) => {
+        const opened = await openStore(options.local);
+        const parsed = parseRunConfig(await readConfig(configFile), configFile);
+        const config = options.seed === undefined ? parsed : { ...parsed, seed: options.seed };
+        const progress = new Progress({ stream: process.stderr });
+        const { threads } = config;
+        await withLocalRunner(
+          opened,
+          options.name,
+          { threads, onEvent: showRun(options.name, opened, progress) },
+          async runner => {
+            if (options.continue && (await exists(opened, options.name)))
+              await clearStop(opened, options.name);
+            else {
+              progress.begin("reading pool and model");
+              const software = describeSoftware(ort.env.versions.common);
+              await startRun(
+                { run: options.name, config, configFile, software, createdAt: new Date() },
+                { store: opened },
+              );
+            }
+            await runLoop(options.name, runner);
+          },
+        );
+        progress.clear();
+        await finish(opened, options.name, options);
+      },
+    );
 
   store(command.command("resume <run>").description("go on with a run where it stands")).action(
     async (run: string, options: RunOptions) => {
@@ -73,7 +83,7 @@ export function addRunCommand(program: Command): void {
         run,
         { threads: config.threads, onEvent: showRun(run, opened, progress) },
         async runner => {
-          await advanceState(opened, run, await readState(opened, run), { kind: "resume" });
+          await clearStop(opened, run);
           await runLoop(run, runner);
         },
       );
@@ -168,6 +178,14 @@ async function watch(store: ObjectStore, run: string, json: boolean): Promise<vo
     }
     await sleep(500);
   }
+}
+
+async function clearStop(store: ObjectStore, run: string): Promise<void> {
+  await advanceState(store, run, await readState(store, run), { kind: "resume" });
+}
+
+async function exists(store: ObjectStore, run: string): Promise<boolean> {
+  return (await store.head(runKey(run))) !== undefined;
 }
 
 async function listRuns(store: ObjectStore) {

@@ -9,7 +9,7 @@ export interface EvaluatedEpisode {
   readonly groups: readonly string[];
 }
 
-export interface Rates {
+interface Rates {
   readonly taskCount: number;
   readonly episodeCount: number;
   readonly resolved: Interval;
@@ -26,7 +26,7 @@ export interface EvaluationSummary extends Rates {
 }
 
 /** An evaluation with more missing episodes than this is invalid. */
-export const MAX_MISSING_SHARE = 0.02;
+const MAX_MISSING_SHARE = 0.02;
 
 export function summariseEvaluation(episodes: readonly EvaluatedEpisode[], seed: string): EvaluationSummary {
   const missingCount = episodes.filter(episode => episode.outcome === undefined).length;

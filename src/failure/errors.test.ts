@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { fromErrorMessage, toErrorMessage } from "./error-message.ts";
 import { ERROR_NAMES, Failure, formatErrorText, InputError, InvariantError } from "./errors.ts";
 
 describe("errors", () => {
@@ -28,6 +29,16 @@ describe("errors", () => {
     expect(new InvariantError("rows differ", { rows: 3, tokens: 5 }).message).toBe(
       "rows differ (rows=3, tokens=5)",
     );
+  });
+
+  it("keeps family, message and whether to retry on its way through a channel", () => {
+    const through = (error: unknown) => fromErrorMessage(JSON.parse(JSON.stringify(toErrorMessage(error))));
+    const lost = through(new Failure("SandboxLost", "gone", { retryable: true }));
+    expect(lost).toBeInstanceOf(Failure);
+    expect(lost).toMatchObject({ name: "SandboxLost", message: "gone", layer: "sandbox", retryable: true });
+    expect(through(new InputError("x"))).toBeInstanceOf(InputError);
+    expect(through(new RangeError("y")).message).toBe("y");
+    expect(through("just text").message).toBe("just text");
   });
 
   it("derives the layer of a failure from its name", () => {

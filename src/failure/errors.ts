@@ -21,6 +21,10 @@ export type FailureLayer = (typeof FAILURE_LAYERS)[number];
 
 type FailureName = Exclude<ErrorName, "InputError" | "InvariantError">;
 
+export function isFailureName(name: string): name is FailureName {
+  return name in LAYER_OF;
+}
+
 const LAYER_OF: Record<FailureName, FailureLayer> = {
   SandboxLost: "sandbox",
   SandboxUnavailable: "sandbox",

@@ -10,7 +10,7 @@ import { assertParameters, type Head, type Parameters } from "./parameters.ts";
 export type Files = ReadonlyMap<string, Uint8Array>;
 
 export const CONFIG_FILE = "config.json";
-export const WEIGHTS_FILE = "model.safetensors";
+const WEIGHTS_FILE = "model.safetensors";
 const WEIGHTS_INDEX_FILE = "model.safetensors.index.json";
 
 /** Files that say how text becomes tokens; they pass from a policy to its successor unchanged. */

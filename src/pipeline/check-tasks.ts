@@ -10,14 +10,7 @@ import type { VerifierReport } from "../verifier/report.ts";
 import { runVerifier, type VerifierRun } from "../verifier/run-verifier.ts";
 import { type PreparedTask, prepareTask } from "./prepare.ts";
 
-export const GATES = [
-  "loads",
-  "tests hidden",
-  "doing nothing fails",
-  "solution passes",
-  "solution passes again",
-] as const;
-export type Gate = (typeof GATES)[number];
+type Gate = "loads" | "tests hidden" | "doing nothing fails" | "solution passes" | "solution passes again";
 
 export interface TaskCheck {
   readonly task: string;

@@ -23,13 +23,12 @@ export const PlannedEpisode = z.strictObject({
 });
 export type PlannedEpisode = z.infer<typeof PlannedEpisode>;
 
-export const FailureRecord = z.strictObject({
+const FailureRecord = z.strictObject({
   layer: z.enum(FAILURE_LAYERS),
   name: z.enum(ERROR_NAMES),
   retryable: z.boolean(),
   detail: z.string(),
 });
-export type FailureRecord = z.infer<typeof FailureRecord>;
 
 /** `episode.json`, written last: an attempt without it did not happen. */
 export const EpisodeRecord = z.strictObject({

@@ -1,17 +1,7 @@
 // What a run tells whoever watches it while it works.
 import type { EpisodeRecord, Timings } from "./records.ts";
 
-export const STAGES = [
-  "plan",
-  "prepare",
-  "rollout",
-  "score",
-  "close",
-  "train",
-  "publish",
-  "evaluate",
-] as const;
-export type Stage = (typeof STAGES)[number];
+export type Stage = "plan" | "prepare" | "rollout" | "score" | "close" | "train" | "publish" | "evaluate";
 
 export type RunEvent =
   | { readonly kind: "stage"; readonly iteration: number; readonly stage: Stage; readonly total?: number }

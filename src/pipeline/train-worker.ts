@@ -1,5 +1,6 @@
 // Entry of the trainer's thread (trainer-thread.ts).
 import { parentPort, workerData } from "node:worker_threads";
+import { toErrorMessage } from "../failure/error-message.ts";
 import { openStore } from "../store/open-store.ts";
 import { Sessions } from "../training/onnx/network.ts";
 import { type TrainInput, train } from "./train.ts";
@@ -15,7 +16,6 @@ parentPort?.on("message", async (input: TrainInput) => {
     await train(input, { store, sessions, onStep: (done, total) => send({ kind: "step", done, total }) });
     send({ kind: "done" });
   } catch (error) {
-    const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
-    send({ kind: "failed", name, message, stack });
+    send({ kind: "failed", error: toErrorMessage(error) });
   }
 });

@@ -1,6 +1,6 @@
 // Runs the train stage in a thread of its own, which keeps its compiled graphs from one iteration to the next.
 import { Worker } from "node:worker_threads";
-import { InputError, InvariantError } from "../failure/errors.ts";
+import { type ErrorMessage, fromErrorMessage } from "../failure/error-message.ts";
 import type { TrainInput } from "./train.ts";
 
 export interface TrainerSettings {
@@ -11,7 +11,7 @@ export interface TrainerSettings {
 export type FromTrainer =
   | { readonly kind: "done" }
   | { readonly kind: "step"; readonly done: number; readonly total: number }
-  | { readonly kind: "failed"; readonly name: string; readonly message: string; readonly stack?: string };
+  | { readonly kind: "failed"; readonly error: ErrorMessage };
 
 export class TrainerThread implements AsyncDisposable {
   readonly #worker: Worker;
@@ -31,7 +31,7 @@ export class TrainerThread implements AsyncDisposable {
     const receive = (message: FromTrainer): void => {
       if (message.kind === "step") onStep?.(message.done, message.total);
       else if (message.kind === "done") resolve();
-      else reject(toError(message));
+      else reject(fromErrorMessage(message.error));
     };
     this.#worker.on("message", receive);
     this.#worker.once("error", reject);
@@ -45,12 +45,4 @@ export class TrainerThread implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#worker.terminate();
   }
-}
-
-/** Classes do not cross threads; names do. */
-function toError({ name, message, stack }: Extract<FromTrainer, { kind: "failed" }>): Error {
-  if (name === "InputError") return new InputError(message);
-  const error = name === "InvariantError" ? new InvariantError(message) : new Error(message);
-  if (stack !== undefined) error.stack = stack;
-  return error;
 }

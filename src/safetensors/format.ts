@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { InputError, InvariantError } from "../failure/errors.ts";
 
-export const DTYPES = { F64: 8, F32: 4, BF16: 2, I64: 8, I32: 4, U16: 2, U8: 1 } as const;
+const DTYPES = { F64: 8, F32: 4, BF16: 2, I64: 8, I32: 4, U16: 2, U8: 1 } as const;
 export type TensorDType = keyof typeof DTYPES;
 
 /** Row-major bytes of a tensor, little-endian. */
@@ -35,8 +35,8 @@ export function encodeSafetensors(
   tensors: Iterable<readonly [name: string, tensor: RawTensor]>,
   metadata: Readonly<Record<string, string>> = {},
 ): Uint8Array {
-  const header: Record<string, unknown> = {};
-  if (Object.keys(metadata).length > 0) header.__metadata__ = metadata;
+  const header = new Map<string, unknown>();
+  if (Object.keys(metadata).length > 0) header.set("__metadata__", metadata);
   const bodies: Uint8Array[] = [];
   let offset = 0;
   for (const [name, { dtype, shape, bytes }] of tensors) {
@@ -48,12 +48,12 @@ export function encodeSafetensors(
         dtype,
         bytes: bytes.length,
       });
-    if (name in header) throw new InvariantError("tensor name given twice", { name });
-    header[name] = { dtype, shape, data_offsets: [offset, offset + size] };
+    if (header.has(name)) throw new InvariantError("tensor name given twice", { name });
+    header.set(name, { dtype, shape, data_offsets: [offset, offset + size] });
     bodies.push(bytes);
     offset += size;
   }
-  const json = Buffer.from(JSON.stringify(header));
+  const json = Buffer.from(JSON.stringify(Object.fromEntries(header)));
   const padded = Math.ceil(json.length / 8) * 8;
   const file = new Uint8Array(8 + padded + offset);
   file.fill(0x20, 8, 8 + padded);

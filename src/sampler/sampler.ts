@@ -1,6 +1,5 @@
 // The contract of a sampler: token ids in, token ids out, with everything the trainer needs to prove and replay what
 // happened. Nothing here knows text.
-import { InputError } from "../failure/errors.ts";
 import type { Routes } from "../trajectory/routes.ts";
 
 export interface SamplingSettings {
@@ -49,15 +48,4 @@ export interface Generation {
 export interface Sampler extends AsyncDisposable {
   /** @throws Failure SamplerUnavailable when it cannot answer, AbortError when `signal` fires */
   generate(request: GenerateRequest): Promise<Generation>;
-}
-
-/** @throws InputError for settings under which the trainer's log-probs would mean something else */
-export function assertTrainableSampling({ temperature, topP, topK }: SamplingSettings): void {
-  if (temperature > 0 && topP === 1 && topK === 0) return;
-  throw new InputError({
-    what: "these sampling settings cannot be trained on",
-    where: `sampling: temperature ${temperature}, topP ${topP}, topK ${topK}`,
-    expected: "temperature above 0, topP 1 and topK 0",
-    fix: "use them for evaluation only",
-  });
 }

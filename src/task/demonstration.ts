@@ -13,11 +13,22 @@ export async function readDemonstration(taskFolder: string): Promise<readonly st
   const path = join(taskFolder, DEMONSTRATION_FILE);
   const fix = 'write {"commands": ["first command", "second command"]}';
   const text = await readFile(path, "utf8").catch(cause => {
-    throw new InputError({ what: "the task has no demonstration", where: path, expected: "a demonstration per task for a run of kind sft", fix }, { cause });
+    throw new InputError(
+      {
+        what: "the task has no demonstration",
+        where: path,
+        expected: "a demonstration per task for a run of kind sft",
+        fix,
+      },
+      { cause },
+    );
   });
   try {
     return Demonstration.parse(JSON.parse(text)).commands;
   } catch (cause) {
-    throw new InputError({ what: "not a demonstration", where: path, expected: "a list of commands", fix }, { cause });
+    throw new InputError(
+      { what: "not a demonstration", where: path, expected: "a list of commands", fix },
+      { cause },
+    );
   }
 }

@@ -25,13 +25,28 @@ export const START: Cursor = { epoch: 0, position: 0 };
 export async function openPool(folder: string): Promise<TaskPool> {
   const absolute = resolve(folder);
   const entries = await readdir(absolute, { withFileTypes: true }).catch(cause => {
-    throw new InputError({ what: "no such pool of tasks", where: absolute, expected: "a folder of Harbor task folders", fix: "t1 tasks generate makes one" }, { cause });
+    throw new InputError(
+      {
+        what: "no such pool of tasks",
+        where: absolute,
+        expected: "a folder of Harbor task folders",
+        fix: "t1 tasks generate makes one",
+      },
+      { cause },
+    );
   });
-  const folders = entries.filter(entry => entry.isDirectory() && !entry.name.startsWith(".")).map(entry => entry.name);
+  const folders = entries
+    .filter(entry => entry.isDirectory() && !entry.name.startsWith("."))
+    .map(entry => entry.name);
   const names = [];
   for (const name of folders.sort()) if (await isTask(join(absolute, name))) names.push(name);
   if (names.length === 0) {
-    throw new InputError({ what: "no task in the pool", where: absolute, expected: "folders with a task.toml", fix: "t1 tasks generate makes one" });
+    throw new InputError({
+      what: "no task in the pool",
+      where: absolute,
+      expected: "folders with a task.toml",
+      fix: "t1 tasks generate makes one",
+    });
   }
   return { folder: absolute, names };
 }

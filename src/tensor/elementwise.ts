@@ -12,7 +12,7 @@ export const div = (a: Tensor, b: Tensor): Tensor => binary("div", "Div", a, b);
 /** The larger of two; where they are equal the gradient goes to the first. */
 export const max = (a: Tensor, b: Tensor): Tensor => binary("max", "Max", a, b);
 /** The smaller of two; where they are equal the gradient goes to the first. */
-export const min = (a: Tensor, b: Tensor): Tensor => binary("min", "Min", a, b);
+const min = (a: Tensor, b: Tensor): Tensor => binary("min", "Min", a, b);
 
 export function neg(x: Tensor): Tensor {
   return unary("neg", "Neg", x);

@@ -233,7 +233,7 @@ export class Graph {
   }
 }
 
-export function isStatic(shape: Shape): shape is readonly number[] {
+function isStatic(shape: Shape): shape is readonly number[] {
   return shape.every(dim => typeof dim === "number");
 }
 

@@ -5,7 +5,7 @@ import { InvariantError } from "../failure/errors.ts";
 import type { Graph } from "./graph.ts";
 import { encodeModel } from "./onnx-model.ts";
 
-export type Numbers = Float32Array | Int32Array | BigInt64Array;
+type Numbers = Float32Array | Int32Array | BigInt64Array;
 
 /** An array with its shape, row-major. */
 export interface NdArray<A extends Numbers = Numbers> {

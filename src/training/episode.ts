@@ -11,8 +11,7 @@ export interface TrainingEpisode {
 }
 
 /** What an episode earns that was cut before the policy decided to stop. */
-export const TRUNCATIONS = ["terminal", "zero", "bootstrap"] as const;
-export type Truncation = (typeof TRUNCATIONS)[number];
+export type Truncation = "terminal" | "zero" | "bootstrap";
 
 /** Reward to train on, and whether the critic's value follows the last token. Never both a reward and a bootstrap. */
 export function outcomeOf(

@@ -6,8 +6,7 @@ import { InvariantError } from "../failure/errors.ts";
  * `episode`: each episode weighs the same, its tokens over all its chunks share its weight (T1's reducer).
  * `token`: each trainable token of the batch weighs the same.
  */
-export const LOSS_MEANS = ["episode", "token"] as const;
-export type LossMean = (typeof LOSS_MEANS)[number];
+export type LossMean = "episode" | "token";
 
 /**
  * @param masks per episode the loss mask [N] of each of its chunks

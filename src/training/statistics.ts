@@ -48,13 +48,6 @@ export function logProbMismatch(trainer: Float32Array, sampler: Float32Array): M
   };
 }
 
-/** Mean of Σ weight·x over arrays of one shape; weights sum to 1. */
-export function weightedSum(values: Float32Array, weights: Float32Array): number {
-  let sum = 0;
-  for (let i = 0; i < values.length; i++) sum += values[i] * weights[i];
-  return sum;
-}
-
 function variance(values: Float32Array): number {
   let mean = 0;
   for (const value of values) mean += value / values.length;

@@ -10,8 +10,7 @@ import { World, type WorldFile } from "./world.ts";
 /** The families that are trained on, in an order that must not change: it decides which pairs are held out. */
 export const TRAIN_FAMILIES: readonly Family[] = [...FILE_FAMILIES, ...TEXT_FAMILIES, ...LOOK_FAMILIES];
 
-export const TASK_KINDS = ["single", "pair", "held-out-pair", "held-out-family"] as const;
-export type TaskKind = (typeof TASK_KINDS)[number];
+export type TaskKind = "single" | "pair" | "held-out-pair" | "held-out-family";
 
 export interface GeneratedTask {
   readonly kind: TaskKind;
@@ -26,7 +25,7 @@ export interface GeneratedTask {
 }
 
 /** How often a demonstration goes wrong; imitating perfect ones would leave reinforcement learning nothing to do. */
-export interface DemonstrationFlaws {
+interface DemonstrationFlaws {
   /** A goal is attempted in one of its flawed ways. */
   readonly wrong: number;
   /** The second goal is forgotten. */
@@ -35,7 +34,7 @@ export interface DemonstrationFlaws {
   readonly needlessLook: number;
 }
 
-export const FLAWS: DemonstrationFlaws = { wrong: 0.3, skipped: 0.25, needlessLook: 0.15 };
+const FLAWS: DemonstrationFlaws = { wrong: 0.3, skipped: 0.25, needlessLook: 0.15 };
 
 /** The same task for the same seed and words. */
 export function composeTask(kind: TaskKind, words: readonly string[], seed: string): GeneratedTask {

@@ -11,7 +11,7 @@ export interface Check {
   readonly condition: string;
 }
 
-export interface Goal {
+interface Goal {
   readonly instruction: string;
   readonly solution: Commands;
   /** Mistakes a beginner makes: wrong redirection, a forgotten flag, a guess instead of a look. */

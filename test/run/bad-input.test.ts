@@ -1,0 +1,195 @@
+// Bad input says what, where and what to do, with exit code 2, and loses nothing.
+import { execFileSync } from "node:child_process";
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readClosed } from "../../src/pipeline/close.ts";
+import { EpisodeRecord } from "../../src/pipeline/records.ts";
+import { readJson } from "../../src/store/json.ts";
+import {
+  attemptPrefix,
+  episodeKey,
+  episodePrefix,
+  iterationPrefix,
+  policyPrefix,
+} from "../../src/store/keys.ts";
+import { openStore } from "../../src/store/open-store.ts";
+import { checkFinishedRun } from "./check-store.ts";
+import { makeTinyRun, type TinyRun, t1 } from "./tiny-run.ts";
+
+const ROOT = process.getuid?.() === 0;
+
+describe("bad input", () => {
+  let tiny: TinyRun;
+  beforeEach(async () => {
+    tiny = await makeTinyRun({ tasks: 4, iterations: 1, settings: "rollout:\n  episodes: 4\n" });
+  });
+  afterEach(() => rmSync(tiny.folder, { recursive: true, force: true }));
+
+  const start = (...more: string[]) =>
+    t1("run", "start", tiny.config, "--name", "r", "--local", tiny.store, ...more);
+  const firstTask = (): string => join(tiny.pool, readdirSync(tiny.pool)[0]);
+
+  it("an unknown key in the config: the line, and what was probably meant", async () => {
+    appendFileSync(tiny.config, "samplng:\n  temperature: 1\n");
+    const { code, stderr } = await start();
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/run\.yaml:\d+: samplng: unknown key; did you mean sampling\?/),
+    ]);
+    expect(stderr).not.toContain("    at ");
+  });
+
+  it("a config, a pool or a model that is not there", async () => {
+    expect(await t1("run", "start", "nowhere.yaml", "--name", "r", "--local", tiny.store)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("cannot read the config: nowhere.yaml"),
+    });
+    rmSync(tiny.pool, { recursive: true });
+    expect(await start()).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("no such pool of tasks"),
+    });
+  });
+
+  it("a broken task.toml: file and line; after its repair the run goes on", async () => {
+    const file = join(firstTask(), "task.toml");
+    const whole = readFileSync(file, "utf8");
+    writeFileSync(file, whole.replace("timeout_sec = 60", 'timeout_sec = "soon"'));
+    const { code, stderr } = await start();
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/task\.toml:\d+/)]);
+    writeFileSync(file, whole);
+    expect((await t1("run", "resume", "r", "--local", tiny.store)).code).toBe(0);
+    await checkFinishedRun(await openStore(tiny.store), "r");
+  });
+
+  it("a task without tests", async () => {
+    rmSync(join(firstTask(), "tests"), { recursive: true });
+    expect(await start()).toMatchObject({ code: 2, stderr: expect.stringContaining("tests/test.sh") });
+  });
+
+  it("tests that hang, and tests that collect nothing, are graded 0 with their cause and are no failure", async () => {
+    const [hanging, empty] = readdirSync(tiny.pool).map(name => join(tiny.pool, name));
+    writeFileSync(join(hanging, "tests/test.sh"), "#!/bin/sh\nsleep 60\n");
+    writeFileSync(
+      join(hanging, "task.toml"),
+      readFileSync(join(hanging, "task.toml"), "utf8").replace("timeout_sec = 30", "timeout_sec = 0.5"),
+    );
+    writeFileSync(
+      join(empty, "tests/test.sh"),
+      '#!/bin/sh\necho \'{"results":{"tests":[]}}\' > /logs/verifier/ctrf.json\necho 1 > /logs/verifier/reward.txt\n',
+    );
+    expect((await start()).code).toBe(0);
+    const store = await openStore(tiny.store);
+    const phase = iterationPrefix("r", 0);
+    const closed = await readClosed(store, phase);
+    expect(closed.failed).toEqual([]);
+    const causes = new Map<string, unknown>();
+    for (const { episode, attempt, task, reward } of closed.episodes) {
+      const record = await readJson(
+        store,
+        episodeKey(attemptPrefix(episodePrefix(phase, episode), attempt)),
+        EpisodeRecord,
+      );
+      causes.set(task, [record.report?.cause, reward]);
+    }
+    const [first, second] = readdirSync(tiny.pool);
+    expect(causes.get(first)).toEqual(["verifier_timeout", 0]);
+    expect(causes.get(second)).toEqual(["collection_error", 0]);
+  });
+
+  it("a corrupt checkpoint: the file and both hashes; nothing is trained on it", async () => {
+    expect((await start()).code).toBe(0);
+    const weights = join(tiny.store, policyPrefix("r", 1), "model.safetensors");
+    truncateSync(weights, 1000);
+    const result = await t1("evaluate", "r", "--pool", tiny.pool, "--episodes", "1", "--local", tiny.store);
+    expect(result.code).not.toBe(0);
+    expect(result.stderr).toContain("model.safetensors");
+  });
+
+  it("a trajectory that was changed after its iteration was closed stops training before any weight changes", async () => {
+    expect((await start()).code).toBe(0);
+    const store = await openStore(tiny.store);
+    const phase = iterationPrefix("r", 0);
+    const [{ episode, attempt }] = (await readClosed(store, phase)).episodes;
+    const arrays = join(
+      tiny.store,
+      attemptPrefix(episodePrefix(phase, episode), attempt),
+      "arrays.safetensors",
+    );
+    const bytes = readFileSync(arrays);
+    bytes[bytes.length - 200] ^= 1;
+    writeFileSync(arrays, bytes);
+    // As if the runner had died before training.
+    for (const kind of ["policies", "critics", "optimizers"])
+      rmSync(join(tiny.store, "runs/r", kind, "000001"), { recursive: true });
+    for (const file of ["metrics.json", "audit.json"]) rmSync(join(tiny.store, phase, file));
+    const state = join(tiny.store, "runs/r/state.json");
+    writeFileSync(state, readFileSync(state, "utf8").replace('"policyPublished": 1', '"policyPublished": 0'));
+    const { code, stderr } = await t1("run", "resume", "r", "--local", tiny.store);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining("a trajectory changed after its iteration was closed"),
+    ]);
+    expect(readdirSync(join(tiny.store, "runs/r/policies"))).toEqual(["000000"]);
+  });
+
+  it("a store that cannot be written", async () => {
+    const file = join(tiny.folder, "file");
+    writeFileSync(file, "");
+    expect(await t1("run", "start", tiny.config, "--name", "r", "--local", file)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(file),
+    });
+  });
+
+  it.skipIf(!ROOT)(
+    "a full disk (needs root for a small file system): what is full; with room the run goes on",
+    async () => {
+      const disk = join(tiny.folder, "disk");
+      mkdirSync(disk);
+      execFileSync("sh", ["-c", `mount -t tmpfs -o size=400k tmpfs ${disk}`]);
+      try {
+        const run = (...words: string[]) => t1("run", ...words, "--local", join(disk, "store"));
+        const full = await run("start", tiny.config, "--name", "r");
+        expect([full.code, full.stderr]).toEqual([
+          75,
+          expect.stringMatching(/StoreUnavailable.*(disk|space)/i),
+        ]);
+        execFileSync("sh", ["-c", `mount -o remount,size=64m ${disk}`]);
+        const more = await run("start", tiny.config, "--name", "r", "--continue");
+        expect(more.code, more.stderr).toBe(0);
+        await checkFinishedRun(await openStore(join(disk, "store")), "r");
+      } finally {
+        execFileSync("sh", ["-c", `umount ${disk}`]);
+      }
+    },
+  );
+
+  it("a machine without bubblewrap: which program, and how to get it", async () => {
+    const bin = join(tiny.folder, "bin");
+    mkdirSync(bin);
+    // Programs of the sandbox's user have to be able to get there.
+    chmodSync(tiny.folder, 0o755);
+    for (const program of readdirSync("/usr/bin").filter(name => name !== "bwrap"))
+      symlinkSync(join("/usr/bin", program), join(bin, program));
+    const path = process.env.PATH;
+    process.env.PATH = bin;
+    try {
+      const { code, stderr } = await start();
+      expect([code, stderr]).toEqual([2, expect.stringMatching(/bwrap[\s\S]*apt-get install/)]);
+    } finally {
+      process.env.PATH = path;
+    }
+  });
+});

@@ -1,0 +1,71 @@
+// Whole runs through the command line.
+import { rmSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openStore } from "../../src/store/open-store.ts";
+import { checkFinishedRun } from "./check-store.ts";
+import { makeTinyRun, startT1, type TinyRun, t1 } from "./tiny-run.ts";
+
+describe("a run", () => {
+  let tiny: TinyRun;
+  beforeAll(async () => {
+    tiny = await makeTinyRun();
+  });
+  afterAll(() => rmSync(tiny.folder, { recursive: true, force: true }));
+
+  it("goes through its iterations, and its store tells all of it", async () => {
+    const { code, stdout, stderr } = await t1(
+      "run",
+      "start",
+      tiny.config,
+      "--name",
+      "whole",
+      "--local",
+      tiny.store,
+      "--json",
+    );
+    expect([code, stderr.includes("iteration 3/3")], stderr).toEqual([0, true]);
+    expect(JSON.parse(stdout)).toMatchObject({ run: "whole", policyVersion: 3 });
+    expect(await checkFinishedRun(await openStore(tiny.store), "whole")).toBe(0);
+  });
+
+  it("is refused a name that is taken, and listed", async () => {
+    const again = await t1("run", "start", tiny.config, "--name", "whole", "--local", tiny.store);
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("the run exists already")]);
+    const list = await t1("run", "list", "--local", tiny.store, "--json");
+    expect(JSON.parse(list.stdout)).toMatchObject([
+      { run: "whole", kind: "ppo", done: 3, iterations: 3, state: "done" },
+    ]);
+  });
+
+  it("refuses a second runner while the first works, and goes on after a stop", async () => {
+    const first = startT1("run", "start", tiny.config, "--name", "two", "--local", tiny.store);
+    const store = await openStore(tiny.store);
+    while ((await store.head("runs/two/iterations/000000/plan.jsonl")) === undefined)
+      await new Promise(resolve => setTimeout(resolve, 20));
+    const second = await t1("run", "resume", "two", "--local", tiny.store);
+    expect([second.code, second.stderr]).toEqual([2, expect.stringContaining("owned")]);
+    expect((await t1("run", "stop", "two", "--local", tiny.store)).code).toBe(0);
+    const code = await new Promise(resolve => first.once("exit", resolve));
+    expect(code).toBe(75);
+    expect((await t1("run", "resume", "two", "--local", tiny.store)).code).toBe(0);
+    await checkFinishedRun(store, "two");
+  });
+
+  it("goes on after kill -9, and counts nothing twice", async () => {
+    const store = await openStore(tiny.store);
+    let begin = ["run", "start", tiny.config, "--name", "killed"];
+    for (const waitFor of [
+      "iterations/000000/episodes/000000/attempt-000001/claim.json",
+      "iterations/000001/closed.json",
+    ]) {
+      const child = startT1(...begin, "--local", tiny.store);
+      while ((await store.head(`runs/killed/${waitFor}`)) === undefined)
+        await new Promise(resolve => setTimeout(resolve, 5));
+      child.kill("SIGKILL");
+      await new Promise(resolve => child.once("exit", resolve));
+      begin = ["run", "resume", "killed"];
+    }
+    expect((await t1("run", "resume", "killed", "--local", tiny.store)).code).toBe(0);
+    expect(await checkFinishedRun(store, "killed")).toBeGreaterThan(0);
+  });
+});
