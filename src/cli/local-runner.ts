@@ -35,35 +35,37 @@ export async function withLocalRunner<T>(
 ): Promise<T> {
   const name = `${userInfo().username}@${hostname()}`;
   const identity = currentProcess();
-  const lease = await acquireOwner(store, run, {
-    holder: name,
-    process: identity,
-    ttlMs: LEASE_MS,
-    clock: Date.now,
-  });
-  let lost: unknown;
-  const renewal = setInterval(() => {
-    lease.renew().catch(error => {
-      lost = error;
-    });
-  }, LEASE_MS / 3);
-  const interrupt = interruptOnSignals();
-  const sandboxes = await createBubblewrapProvider();
-  const settings = { storeUrl: store.url, threads: threads === 0 ? availableParallelism() : threads };
-  const sampler = new OnnxSampler({ ...settings, cacheBytes: CACHE_BYTES });
-  const trainer = new TrainerThread(settings);
+  // What was opened is closed in reverse order, also when a later opening fails.
+  const opened = new AsyncDisposableStack();
   try {
-    await sandboxes.sweep();
+    const interrupt = interruptOnSignals();
+    opened.defer(interrupt.end);
+    const sandboxes = opened.use(await createBubblewrapProvider());
+    const lease = opened.use(
+      await acquireOwner(store, run, { holder: name, process: identity, ttlMs: LEASE_MS, clock: Date.now }),
+    );
+    let lost: unknown;
+    const renewal = setInterval(() => {
+      lease.renew().catch(error => {
+        lost = error;
+      });
+    }, LEASE_MS / 3);
+    opened.defer(() => clearInterval(renewal));
+    const cores = threads === 0 ? availableParallelism() : threads;
+    const trainer = opened.use(new TrainerThread({ storeUrl: store.url, threads: cores }));
+    // Sandboxes work while the sampler does: one core is theirs.
+    const samplerThreads = Math.max(1, cores - 1);
+    const sampler = opened.use(
+      new OnnxSampler({ storeUrl: store.url, threads: samplerThreads, cacheBytes: CACHE_BYTES }),
+    );
     const mayGoOn = async (): Promise<void> => {
       if (lost !== undefined) throw lost;
-      if (interrupt.received())
-        throw new Failure("RunStopped", `interrupted; t1 run resume ${run} goes on`, { retryable: true });
       const { stopped } = (await readState(store, run)).state;
-      if (stopped !== undefined)
-        throw new Failure("RunStopped", `${stopped.reason}; t1 run resume ${run} goes on`, {
-          retryable: true,
-        });
+      const reason = interrupt.received() ? "interrupted" : stopped?.reason;
+      if (reason === undefined) return;
+      throw new Failure("RunStopped", `${reason}; t1 run resume ${run} goes on`, { retryable: true });
     };
+    await sandboxes.sweep();
     return await work({
       store,
       sandboxes,
@@ -74,12 +76,7 @@ export async function withLocalRunner<T>(
       mayGoOn,
     });
   } finally {
-    clearInterval(renewal);
-    interrupt.end();
-    await sampler[Symbol.asyncDispose]();
-    await trainer[Symbol.asyncDispose]();
-    await sandboxes[Symbol.asyncDispose]();
-    await lease.release();
+    await opened.disposeAsync();
   }
 }
 

@@ -2,12 +2,10 @@
 import { execFileSync } from "node:child_process";
 import {
   appendFileSync,
-  chmodSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
-  symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -25,7 +23,7 @@ import {
 } from "../../src/store/keys.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { checkFinishedRun } from "./check-store.ts";
-import { makeTinyRun, type TinyRun, t1 } from "./tiny-run.ts";
+import { makeTinyRun, type TinyRun, t1, t1Through } from "./tiny-run.ts";
 
 const ROOT = process.getuid?.() === 0;
 
@@ -177,19 +175,24 @@ describe("bad input", () => {
   );
 
   it("a machine without bubblewrap: which program, and how to get it", async () => {
-    const bin = join(tiny.folder, "bin");
-    mkdirSync(bin);
-    // Programs of the sandbox's user have to be able to get there.
-    chmodSync(tiny.folder, 0o755);
-    for (const program of readdirSync("/usr/bin").filter(name => name !== "bwrap"))
-      symlinkSync(join("/usr/bin", program), join(bin, program));
-    const path = process.env.PATH;
-    process.env.PATH = bin;
-    try {
-      const { code, stderr } = await start();
-      expect([code, stderr]).toEqual([2, expect.stringMatching(/bwrap[\s\S]*apt-get install/)]);
-    } finally {
-      process.env.PATH = path;
-    }
+    const { code, stderr } = await onMachine("mount --bind /dev/null /usr/bin/bwrap");
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/missing here: bwrap[\s\S]*apt-get install bubblewrap/),
+    ]);
   });
+
+  it("a machine that forbids user namespaces: what would allow them; no command runs unisolated", async () => {
+    const { code, stderr } = await onMachine("echo 0 > /proc/sys/user/max_user_namespaces");
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/does not let bubblewrap isolate[\s\S]*fix: /)]);
+    const store = await openStore(tiny.store);
+    const written = await Array.fromAsync(store.list(`${iterationPrefix("r", 0)}episodes/`));
+    expect(written.filter(({ key }) => !key.endsWith("claim.json"))).toEqual([]);
+  });
+
+  /** Starts the run on a machine that was changed by a command, in namespaces of its own. */
+  function onMachine(change: string) {
+    const words = ["run", "start", tiny.config, "--name", "r", "--local", tiny.store];
+    return t1Through(["unshare", "-Urm", "sh", "-c", `${change} && exec "$@"`, "sh"], ...words);
+  }
 });

@@ -77,17 +77,25 @@ ${settings}`,
   return { folder, config, store: join(folder, "store"), pool };
 }
 
+export interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
 /** Runs `t1` to its end. Never throws for its exit code. */
-export async function t1(
-  ...args: readonly string[]
-): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+export function t1(...args: readonly string[]): Promise<Ended> {
+  return t1Through([], ...args);
+}
+
+/** Runs `t1` by way of other programs, which get its command line as their last arguments. */
+export async function t1Through(way: readonly string[], ...args: readonly string[]): Promise<Ended> {
+  const [program, ...words] = [...way, process.execPath, MAIN, ...args];
   try {
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args], {
-      maxBuffer: 1 << 26,
-    });
+    const { stdout, stderr } = await promisify(execFile)(program, words, { maxBuffer: 1 << 26 });
     return { code: 0, stdout, stderr };
   } catch (error) {
-    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+    const { code, stdout, stderr } = error as Ended;
     return { code, stdout, stderr };
   }
 }
