@@ -38,16 +38,20 @@ export function addRunCommand(program: Command): void {
       .description("start a run from a YAML config and work on it until it is done"),
   )
     .requiredOption("--name <run>", "name of the run")
-    .option("--seed <n>", "take this seed instead of the config's", parseSeed)
+    .option(
+      "--set <key=value>",
+      "a setting that wins over the config's; may be given again, e.g. --set seed=1 --set reward.kind=binary",
+      (value: string, before: string[]) => [...before, value],
+      [],
+    )
     .option("--continue", "go on with the run when it is there already")
     .action(
       async (
         configFile: string,
-        options: RunOptions & { name: string; seed?: number; continue?: boolean },
+        options: RunOptions & { name: string; set: string[]; continue?: boolean },
       ) => {
         const opened = await openStore(options.local);
-        const parsed = parseRunConfig(await readConfig(configFile), configFile);
-        const config = options.seed === undefined ? parsed : { ...parsed, seed: options.seed };
+        const config = parseRunConfig(await readConfig(configFile), configFile, options.set);
         const progress = new Progress({ stream: process.stderr });
         const { threads } = config;
         await withLocalRunner(
@@ -217,15 +221,5 @@ export async function readConfig(file: string): Promise<string> {
       { what: "cannot read the config", where: file, expected: "a YAML file", fix: "check the path" },
       { cause },
     );
-  });
-}
-
-function parseSeed(text: string): number {
-  const seed = Number(text);
-  if (Number.isSafeInteger(seed) && seed >= 0) return seed;
-  throw new InputError({
-    what: "not a seed",
-    where: "--seed",
-    expected: `a whole number from 0, got ${text}`,
   });
 }

@@ -41,6 +41,22 @@ describe("run config", () => {
     expect(() => parseRunConfig(text, "run.yaml")).toThrow(message);
   });
 
+  it("takes overrides over the file, and checks them as it checks the file", () => {
+    const config = parseRunConfig(PPO, "run.yaml", [
+      "training.iterations=7",
+      "reward.kind=binary",
+      "training.actor.learningRate=2e-4",
+    ]);
+    expect(config).toMatchObject({
+      reward: { kind: "binary" },
+      training: { iterations: 7, actor: { learningRate: 2e-4 } },
+    });
+    expect(() => parseRunConfig(PPO, "run.yaml", ["training.iteration=7"])).toThrow(
+      "did you mean iterations?",
+    );
+    expect(() => parseRunConfig(PPO, "run.yaml", ["iterations"])).toThrow("not a setting: iterations");
+  });
+
   it("reports all problems at once", () => {
     expect(() => parseRunConfig(`${PPO}seed: -1\nthread: 2\n`, "run.yaml")).toThrow("2 problems");
   });

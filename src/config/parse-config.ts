@@ -1,5 +1,5 @@
 // A config file as text to a checked RunConfig, with errors that name the line and what was probably meant.
-import { isMap, isScalar, LineCounter, parseDocument } from "yaml";
+import { type Document, isMap, isScalar, LineCounter, parse, parseDocument } from "yaml";
 import type { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import { nearestName } from "./nearest-name.ts";
@@ -8,9 +8,10 @@ import { RunConfig } from "./run-config.ts";
 /**
  * @param text YAML
  * @param file what it is called in errors
+ * @param overrides "path.to.key=value" with a YAML value; they win over the file
  * @throws InputError listing every problem with its line, the key, what was expected and what was probably meant
  */
-export function parseRunConfig(text: string, file: string): RunConfig {
+export function parseRunConfig(text: string, file: string, overrides: readonly string[] = []): RunConfig {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const [broken] = document.errors;
@@ -21,6 +22,7 @@ export function parseRunConfig(text: string, file: string): RunConfig {
       expected: broken.message,
     });
   }
+  for (const override of overrides) applyOverride(document, override);
   const parsed = RunConfig.safeParse(document.toJS());
   const problems = parsed.success ? contradictions(parsed.data) : parsed.error.issues.flatMap(describeIssue);
   if (parsed.success && problems.length === 0) return parsed.data;
@@ -45,6 +47,19 @@ export function parseRunConfig(text: string, file: string): RunConfig {
     where: `\n  ${texts.join("\n  ")}`,
     fix: "t1 config schema --text lists every key with its default and reason",
   });
+}
+
+function applyOverride(document: Document, override: string): void {
+  const [, path, value] = /^([\w.]+)=(.*)$/s.exec(override) ?? [];
+  if (path === undefined) {
+    throw new InputError({
+      what: "not a setting",
+      where: override,
+      expected: "path.to.key=value",
+      fix: "e.g. training.iterations=10",
+    });
+  }
+  document.setIn(path.split("."), parse(value));
 }
 
 interface Problem {
