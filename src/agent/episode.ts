@@ -11,6 +11,7 @@ import type { Chunk } from "../trajectory/chunk.ts";
 import type { RouteLayout } from "../trajectory/routes.ts";
 import { TokenStream } from "../trajectory/stream.ts";
 import { formatObservation, limitTokens, parseAnswer, shellText } from "./compact-protocol.ts";
+import type { TranscriptTurn } from "./transcript.ts";
 
 export interface EpisodeLimits {
   readonly turns: number;
@@ -37,19 +38,6 @@ export interface EpisodeSetup {
   /** Derived seed of this episode. */
   readonly seed: string;
   readonly signal?: AbortSignal;
-}
-
-/** What a person reads of a turn; `start` and `end` are its sampled tokens in the chunk. */
-interface TranscriptTurn {
-  readonly turn: number;
-  readonly start: number;
-  readonly end: number;
-  readonly answer: string;
-  readonly command?: string;
-  readonly observation?: string;
-  readonly result?: ExecResult["end"];
-  readonly samplerMs: number;
-  readonly commandMs?: number;
 }
 
 export interface EpisodeOutcome {

@@ -156,7 +156,7 @@ async function finish(store: ObjectStore, run: string, options: RunOptions): Pro
   print(
     options,
     result,
-    `${run} is done: policy ${state.policyPublished} lies in ${store.url}${result.policy}\n`,
+    `${run} is done: policy ${state.policyPublished} lies in ${store.url}/${result.policy}\n`,
   );
 }
 

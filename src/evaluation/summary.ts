@@ -1,4 +1,5 @@
 // What an evaluation says: rates with intervals, per group, and what missing episodes could change.
+import { z } from "zod";
 import { bootstrapMean, type Interval, meanOf } from "./bootstrap.ts";
 
 /** One episode of an evaluation; undefined outcome: the infrastructure failed and its repeats too. */
@@ -9,21 +10,27 @@ export interface EvaluatedEpisode {
   readonly groups: readonly string[];
 }
 
-interface Rates {
-  readonly taskCount: number;
-  readonly episodeCount: number;
-  readonly resolved: Interval;
-  readonly reward: Interval;
-}
+const Interval95 = z.strictObject({
+  mean: z.number(),
+  low: z.number(),
+  high: z.number(),
+}) satisfies z.ZodType<Interval>;
 
-export interface EvaluationSummary extends Rates {
-  readonly missingCount: number;
+const rates = { taskCount: z.int(), episodeCount: z.int(), resolved: Interval95, reward: Interval95 };
+const Rates = z.strictObject(rates);
+type Rates = z.infer<typeof Rates>;
+
+/** `summary.json` of an evaluation. */
+export const EvaluationSummary = z.strictObject({
+  ...rates,
+  missingCount: z.int(),
   /** Resolved rate when every missing episode counts as not resolved. */
-  readonly worstCase: number;
+  worstCase: z.number(),
   /** Above MAX_MISSING_SHARE missing episodes could decide the result. */
-  readonly valid: boolean;
-  readonly groups: Readonly<Record<string, Rates>>;
-}
+  valid: z.boolean(),
+  groups: z.record(z.string(), Rates),
+});
+export type EvaluationSummary = z.infer<typeof EvaluationSummary>;
 
 /** An evaluation with more missing episodes than this is invalid. */
 const MAX_MISSING_SHARE = 0.02;

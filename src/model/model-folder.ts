@@ -19,7 +19,7 @@ export async function readStoredFiles(store: ObjectStore, prefix: string): Promi
   if (manifest === undefined) {
     throw new InputError({
       what: "no such model",
-      where: `${store.url}${prefix}`,
+      where: `${store.url}/${prefix}`,
       expected: "expected a folder with manifest.json",
       fix: "check the run and the version",
     });

@@ -42,7 +42,7 @@ interface Word {
 }
 
 /** The printable character that stands for each byte, as GPT-2 chose them. */
-function byteAlphabet(): string[] {
+export function byteAlphabet(): string[] {
   const printable = (byte: number): boolean =>
     (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
   let others = 0;

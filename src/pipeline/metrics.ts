@@ -52,6 +52,16 @@ export const IterationMetrics = z.strictObject({
 });
 export type IterationMetrics = z.infer<typeof IterationMetrics>;
 
+/** `audit.json`: every turn's receipt was made again from the stored tensors before anything was trained, and agreed. */
+export const AuditRecord = z.strictObject({
+  policyVersion: z.int(),
+  chunkCount: z.int(),
+  receiptCount: z.int(),
+  tokenCount: z.int(),
+  sampledTokenCount: z.int(),
+});
+export type AuditRecord = z.infer<typeof AuditRecord>;
+
 /** @throws InputError when the iteration was not trained (yet) */
 export function readMetrics(store: ObjectStore, phase: PhasePrefix): Promise<IterationMetrics> {
   return readJson(store, metricsKey(phase), IterationMetrics);

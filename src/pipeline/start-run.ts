@@ -32,7 +32,7 @@ export async function startRun(
   if ((await store.head(runKey(run))) !== undefined) {
     throw new InputError({
       what: "the run exists already",
-      where: `${store.url}${runKey(run)}`,
+      where: `${store.url}/${runKey(run)}`,
       expected: "expected a new name",
       fix: `t1 run resume ${run}, or choose another name`,
     });

@@ -34,7 +34,7 @@ import { decodeNetworkState, encodeNetworkState } from "../training/optimizer-fi
 import { auditChunk, type ChunkAudit } from "../trajectory/audit.ts";
 import { readClosed } from "./close.ts";
 import { loadBatch } from "./load-batch.ts";
-import { IterationMetrics } from "./metrics.ts";
+import { type AuditRecord, IterationMetrics } from "./metrics.ts";
 import type { ClosedEpisode, ClosedPhase } from "./records.ts";
 import { readRun } from "./run-record.ts";
 
@@ -219,8 +219,7 @@ async function readOptimizer(
   );
 }
 
-/** Proof of what was trained on: every turn's receipt was made again from the stored tensors and agreed. */
-function summariseAudits(audits: readonly ChunkAudit[], policyVersion: number) {
+function summariseAudits(audits: readonly ChunkAudit[], policyVersion: number): AuditRecord {
   const total = (count: (audit: ChunkAudit) => number): number =>
     audits.reduce((sum, audit) => sum + count(audit), 0);
   return {

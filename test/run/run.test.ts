@@ -1,6 +1,9 @@
 // Whole runs through the command line.
-import { rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readClosed } from "../../src/pipeline/close.ts";
+import { iterationPrefix } from "../../src/store/keys.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { checkFinishedRun } from "./check-store.ts";
 import { makeTinyRun, startT1, type TinyRun, t1 } from "./tiny-run.ts";
@@ -67,5 +70,102 @@ describe("a run", () => {
     }
     expect((await t1("run", "resume", "killed", "--local", tiny.store)).code).toBe(0);
     expect(await checkFinishedRun(store, "killed")).toBeGreaterThan(0);
+  });
+
+  it("takes the critic of a warm-up, and its weights only", async () => {
+    const warm = await t1(
+      "run",
+      "start",
+      tiny.config,
+      "--name",
+      "warm",
+      "--local",
+      tiny.store,
+      "--set",
+      "kind=critic-warmup",
+      "--set",
+      "training.iterations=1",
+    );
+    expect(warm.code, warm.stderr).toBe(0);
+    const more = ["--set", "training.iterations=1", "--set", "training.critic.from={run: warm}"];
+    const { code, stderr } = await t1(
+      "run",
+      "start",
+      tiny.config,
+      "--name",
+      "warmed",
+      "--local",
+      tiny.store,
+      ...more,
+    );
+    expect(code, stderr).toBe(0);
+    const weights = (path: string): Buffer =>
+      readFileSync(join(tiny.store, "runs", path, "model.safetensors"));
+    expect(weights("warmed/critics/000000").equals(weights("warm/critics/000001"))).toBe(true);
+    // Moments start anew: there is no optimizer state of version 0.
+    expect(existsSync(join(tiny.store, "runs/warmed/optimizers/000000"))).toBe(false);
+  });
+
+  it("with the straggler rule takes the first that finish, and says who was cut", async () => {
+    const cut = [
+      "rollout.episodes=4",
+      "rollout.launch=10",
+      "rollout.stragglers=cut",
+      "rollout.concurrency=4",
+      "training.iterations=1",
+    ];
+    const { code, stderr } = await t1(
+      "run",
+      "start",
+      tiny.config,
+      "--name",
+      "cut",
+      "--local",
+      tiny.store,
+      ...cut.flatMap(setting => ["--set", setting]),
+    );
+    expect(code, stderr).toBe(0);
+    const closed = await readClosed(await openStore(tiny.store), iterationPrefix("cut", 0));
+    expect(closed.episodes.length).toBeGreaterThanOrEqual(4);
+    expect(closed.cancelled.length).toBeGreaterThan(0);
+    expect(closed.episodes.length + closed.cancelled.length).toBe(10);
+    expect(closed.failed).toEqual([]);
+  });
+
+  it("evaluates what it is told to, also at its start and its end, and t1 evaluate compares", async () => {
+    const settings = ["training.iterations=2", `evaluation={pool: ${tiny.pool}, every: 2, episodes: 1}`];
+    const { code, stderr } = await t1(
+      "run",
+      "start",
+      tiny.config,
+      "--name",
+      "watched",
+      "--local",
+      tiny.store,
+      ...settings.flatMap(setting => ["--set", setting]),
+    );
+    expect(code, stderr).toBe(0);
+    const store = await openStore(tiny.store);
+    expect(await Array.fromAsync(store.folders("runs/watched/evaluations/"))).toEqual([
+      "during-000000",
+      "during-000002",
+    ]);
+    const compared = await t1(
+      "evaluate",
+      "watched",
+      "--pool",
+      tiny.pool,
+      "--episodes",
+      "2",
+      "--local",
+      tiny.store,
+      "--json",
+    );
+    expect(compared.code, compared.stderr).toBe(0);
+    expect(JSON.parse(compared.stdout)).toMatchObject({
+      policyVersion: 2,
+      policy: { taskCount: 12, missingCount: 0, valid: true },
+      gain: { taskCount: 12 },
+    });
   });
 });

@@ -1,0 +1,70 @@
+// `t1 report`: one HTML file about a run.
+import { writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { InputError } from "../failure/errors.ts";
+import { makeReport } from "../report/report.ts";
+import { openStore } from "../store/open-store.ts";
+import { Progress } from "./progress.ts";
+import { DEFAULT_STORE, print } from "./run-command.ts";
+
+interface ReportOptions {
+  readonly local: string;
+  readonly out: string;
+  readonly json?: boolean;
+}
+
+export function addReportCommand(program: Command): void {
+  program
+    .command("report <run>")
+    .description("write one self-contained HTML file about a run: curves, times, evaluations, episodes")
+    .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+    .option("--out <file>", "file to write; one that is there is replaced", "report.html")
+    .option("--json", "print the result as JSON on stdout")
+    .addHelpText(
+      "after",
+      "\nA run that is at work, was stopped or is damaged has a report too: it says what is missing. The file runs no script and loads nothing.",
+    )
+    .action(async (run: string, options: ReportOptions) => {
+      const store = await openStore(options.local);
+      const progress = new Progress({ stream: process.stderr });
+      progress.begin(`reading ${run}`);
+      const { text, iterationCount, evaluationCount, episodeCount, leftOutCount, problems } =
+        await makeReport(store, run);
+      const file = resolve(options.out);
+      await write(file, text);
+      progress.clear();
+      const result = {
+        run,
+        file,
+        sizeBytes: Buffer.byteLength(text),
+        iterationCount,
+        evaluationCount,
+        episodeCount,
+        leftOutCount,
+        problems,
+      };
+      const size = `${(result.sizeBytes / 1e6).toFixed(1)} MB`;
+      print(
+        options,
+        result,
+        `report of ${run}: ${iterationCount} iterations, ${evaluationCount} evaluations, ${episodeCount} episodes, ${size}\n${file}\n`,
+      );
+      if (problems.length > 0)
+        process.stderr.write(`t1: ${problems.length} objects could not be read; the report lists them\n`);
+    });
+}
+
+async function write(file: string, text: string): Promise<void> {
+  await writeFile(file, text).catch(cause => {
+    throw new InputError(
+      {
+        what: "cannot write the report",
+        where: file,
+        expected: "a file in a folder that is there and may be written to",
+        fix: "choose another --out",
+      },
+      { cause },
+    );
+  });
+}

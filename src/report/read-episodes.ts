@@ -1,0 +1,118 @@
+// The chosen episodes as their attempts recorded them. What cannot be read is said in its place.
+import { TranscriptTurn } from "../agent/transcript.ts";
+import type { RunConfig } from "../config/run-config.ts";
+import { InputError } from "../failure/errors.ts";
+import { parseJson as parseModelJson, TOKENIZER_FILES } from "../model/checkpoint.ts";
+import { readTextFormat } from "../model/model-folder.ts";
+import { EpisodeRecord } from "../pipeline/records.ts";
+import { readJson, readJsonLines } from "../store/json.ts";
+import { arraysKey, attemptPrefix, episodeKey, episodePrefix, transcriptKey } from "../store/keys.ts";
+import { readFolderFile, readManifest } from "../store/manifest.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { sha256 } from "../store/sha256.ts";
+import { type Chunk, decodeChunks } from "../trajectory/chunk.ts";
+import { computeReceipt } from "../trajectory/receipt.ts";
+import { sliceRoutes } from "../trajectory/routes.ts";
+import type { ChosenEpisode } from "./choose-episodes.ts";
+import { mapSome, type Readable, tryRead } from "./read-parts.ts";
+import { TokenTexts } from "./token-text.ts";
+
+export interface EpisodeData extends ChosenEpisode {
+  readonly record: Readable<EpisodeRecord>;
+  readonly transcript: Readable<readonly TranscriptTurn[]>;
+  /** Empty when nothing was sampled. */
+  readonly chunks: Readable<readonly Chunk[]>;
+}
+
+export async function readEpisodes(
+  store: ObjectStore,
+  chosen: readonly ChosenEpisode[],
+): Promise<EpisodeData[]> {
+  return mapSome(chosen, async episode => {
+    const { phase, entry } = episode;
+    const at = attemptPrefix(episodePrefix(phase, entry.episode), entry.attempt);
+    const [record, transcript, chunks] = await Promise.all([
+      tryRead(() => readJson(store, episodeKey(at), EpisodeRecord)),
+      tryRead(() => readJsonLines(store, transcriptKey(at), TranscriptTurn)),
+      tryRead(() => readChunks(store, arraysKey(at), entry.arraysSha256)),
+    ]);
+    return { ...episode, record, transcript, chunks };
+  });
+}
+
+async function readChunks(
+  store: ObjectStore,
+  key: string,
+  expectedSha256: string | undefined,
+): Promise<readonly Chunk[]> {
+  if (expectedSha256 === undefined) return [];
+  const found = await store.get(key);
+  const got = found === undefined ? "no such object" : sha256(found.body);
+  if (found === undefined || got !== expectedSha256) {
+    throw new InputError({
+      what: "not the trajectory that was closed",
+      where: key,
+      expected: `expected SHA-256 ${expectedSha256}, got ${got}`,
+    });
+  }
+  return decodeChunks(found.body, key);
+}
+
+/** Makes a turn's receipt again from the stored tensors. @returns whether it agrees */
+export function receiptAgrees({ tokens, logProbs, routes, turns }: Chunk, turnIndex: number): boolean {
+  const { start, end, routesStart, policyVersion, receipt } = turns[turnIndex];
+  const inside = 0 < start && start < end && end <= tokens.length;
+  if (!inside || routesStart < 0 || routesStart > end - 1 || end - 1 > routes.rowCount) return false;
+  const made = computeReceipt({
+    prompt: tokens.subarray(0, start),
+    sampled: tokens.subarray(start, end),
+    logProbs: logProbs.subarray(start, end),
+    routes: sliceRoutes(routes, routesStart, end - 1),
+    policyVersion,
+  });
+  return Buffer.from(made).equals(receipt);
+}
+
+/** What is needed to read token ids. */
+export interface RunText {
+  readonly texts: TokenTexts;
+  /** Ids of a conversation's opening before and after the instruction; missing when the chat template cannot be used. */
+  readonly opening?: readonly number[];
+}
+
+/** Tokenizer and chat template of a policy folder; its weights are not read. */
+export async function readRunText(
+  store: ObjectStore,
+  folder: string,
+  { agent }: Pick<RunConfig, "agent">,
+): Promise<Readable<RunText>> {
+  return tryRead(async () => {
+    const manifest = await readManifest(store, folder);
+    if (manifest === undefined) throw new InputError({ what: "no such policy", where: folder });
+    const names = [...TOKENIZER_FILES, "chat_template.jinja"];
+    const there = names.filter(name => manifest.files.some(file => file.path === name));
+    const files = new Map(
+      await mapSome(
+        there,
+        async name => [name, await readFolderFile(store, folder, manifest, name)] as const,
+      ),
+    );
+    const [tokenizerFile] = TOKENIZER_FILES;
+    const texts = new TokenTexts(parseModelJson(files, tokenizerFile, folder), `${folder}${tokenizerFile}`);
+    const chat = await tryRead(async () => readTextFormat(files, folder, agent).chat.opening(""));
+    return chat.kind === "read" ? { texts, opening: chat.value } : { texts };
+  });
+}
+
+/**
+ * The task's instruction in the tokens before the first answer: what stands between the fixed parts of the chat
+ * template, or all of them where those are not found.
+ */
+export function instructionTokens(prompt: Int32Array, opening: readonly number[] | undefined): Int32Array {
+  if (opening === undefined || prompt.length < opening.length) return prompt;
+  let before = 0;
+  while (before < opening.length && prompt[before] === opening[before]) before++;
+  const after = opening.length - before;
+  const isWhole = opening.slice(before).every((id, index) => prompt[prompt.length - after + index] === id);
+  return isWhole ? prompt.subarray(before, prompt.length - after) : prompt;
+}

@@ -1,0 +1,80 @@
+// The evaluations of a run, grouped into series: the same pool and number of episodes at several versions.
+import { type Comparison, EvaluationSummary } from "../evaluation/summary.ts";
+import { compare } from "../pipeline/evaluate.ts";
+import { ClosedPhase } from "../pipeline/records.ts";
+import { closedKey, evaluationPrefix, summaryKey } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { mapSome, readOptional, tryRead } from "./read-parts.ts";
+
+interface EvaluationData {
+  readonly name: string;
+  readonly version: number;
+  readonly summary: EvaluationSummary;
+  readonly closed: ClosedPhase;
+}
+
+export interface EvaluationSeries {
+  readonly name: string;
+  /** For people: the pool. */
+  readonly title: string;
+  /** By version, ascending; at least one. */
+  readonly evaluations: readonly EvaluationData[];
+  /** Newest version against the oldest, where there are two. */
+  readonly gain?: Comparison;
+}
+
+export async function readEvaluations(
+  store: ObjectStore,
+  run: string,
+  problems: string[],
+): Promise<readonly EvaluationSeries[]> {
+  const names = await Array.fromAsync(store.folders(`runs/${run}/evaluations/`));
+  const found = await mapSome(names, name => readEvaluation(store, run, name, problems));
+  const finished = found.filter(evaluation => evaluation !== undefined);
+  const series = Map.groupBy(finished, ({ name, version }) => seriesName(name, version));
+  const read: EvaluationSeries[] = [];
+  for (const [name, members] of series) {
+    const evaluations = members.sort((a, b) => a.version - b.version);
+    const [oldest, newest] = [evaluations[0], evaluations[evaluations.length - 1]];
+    const gain =
+      newest.version === oldest.version
+        ? undefined
+        : await tryRead(() => compare(store, run, oldest.name, newest.name));
+    if (gain?.kind === "unreadable") problems.push(gain.problem);
+    read.push({
+      name,
+      title: name.replace(EPISODES_PER_TASK, ""),
+      evaluations,
+      ...(gain?.kind === "read" && { gain: gain.value }),
+    });
+  }
+  return read;
+}
+
+/** One that is still at work has no summary yet and is left out. */
+async function readEvaluation(
+  store: ObjectStore,
+  run: string,
+  name: string,
+  problems: string[],
+): Promise<EvaluationData | undefined> {
+  const prefix = await tryRead(async () => evaluationPrefix(run, name));
+  if (prefix.kind === "unreadable") {
+    problems.push(prefix.problem);
+    return undefined;
+  }
+  const phase = prefix.value;
+  const summary = await readOptional(store, summaryKey(phase), EvaluationSummary, problems);
+  const closed = await readOptional(store, closedKey(phase), ClosedPhase, problems);
+  if (summary === undefined || closed === undefined) return undefined;
+  return { name, version: closed.policyVersion, summary, closed };
+}
+
+/** End of the name of an evaluation that `t1 evaluate` made. */
+const EPISODES_PER_TASK = /-x\d+$/;
+
+/** The name of an evaluation without its version: "held-out-v000120-x3" → "held-out-x3", "during-000040" → "during". */
+function seriesName(name: string, version: number): string {
+  const number = `${version}`.padStart(6, "0");
+  return name.replace(new RegExp(`-v?${number}(?=-|$)`), "");
+}

@@ -1,0 +1,51 @@
+// Reading what may be missing or broken: a report is asked for most when something went wrong, so one bad object costs
+// its own place in the report and no more.
+import type { z } from "zod";
+import { InputError } from "../failure/errors.ts";
+import { parseJson } from "../store/json.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+
+/** Something that was read, or why it could not be. */
+export type Readable<Value> =
+  | { readonly kind: "read"; readonly value: Value }
+  | { readonly kind: "unreadable"; readonly problem: string };
+
+/** @throws whatever is no `InputError`: a store that fails is no broken object */
+export async function tryRead<Value>(read: () => Promise<Value>): Promise<Readable<Value>> {
+  try {
+    return { kind: "read", value: await read() };
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    return { kind: "unreadable", problem: error.message };
+  }
+}
+
+/** @returns undefined when the object is not there, or is broken, which is then noted in `problems` */
+export async function readOptional<Schema extends z.ZodType>(
+  store: ObjectStore,
+  key: string,
+  schema: Schema,
+  problems: string[],
+): Promise<z.output<Schema> | undefined> {
+  const found = await store.get(key);
+  if (found === undefined) return undefined;
+  const parsed = await tryRead(async () => parseJson(found.body, key, schema));
+  if (parsed.kind === "read") return parsed.value;
+  problems.push(parsed.problem);
+  return undefined;
+}
+
+/** Objects read at once. */
+const AT_ONCE = 32;
+
+/** Results in the order of the items, some items at a time. */
+export async function mapSome<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let start = 0; start < items.length; start += AT_ONCE) {
+    results.push(...(await Promise.all(items.slice(start, start + AT_ONCE).map(work))));
+  }
+  return results;
+}
