@@ -6,7 +6,7 @@ import type { Tokenizer } from "../model/tokenizer.ts";
 import { deriveSeed } from "../random/seed.ts";
 import type { PolicyReference, Sampler, SamplingSettings } from "../sampler/sampler.ts";
 import { capturedText } from "../sandbox/captured-text.ts";
-import type { ExecResult, Sandbox } from "../sandbox/sandbox.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Chunk } from "../trajectory/chunk.ts";
 import type { RouteLayout } from "../trajectory/routes.ts";
 import { TokenStream } from "../trajectory/stream.ts";

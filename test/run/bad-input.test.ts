@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readClosed } from "../../src/pipeline/close.ts";
 import { EpisodeRecord } from "../../src/pipeline/records.ts";
+import { decodeSafetensors } from "../../src/safetensors/format.ts";
 import { readJson } from "../../src/store/json.ts";
 import {
   attemptPrefix,
@@ -22,6 +23,7 @@ import {
   policyPrefix,
 } from "../../src/store/keys.ts";
 import { openStore } from "../../src/store/open-store.ts";
+import { sha256 } from "../../src/store/sha256.ts";
 import { checkFinishedRun } from "./check-store.ts";
 import { makeTinyRun, type TinyRun, t1, t1Through } from "./tiny-run.ts";
 
@@ -117,23 +119,11 @@ describe("bad input", () => {
 
   it("a trajectory that was changed after its iteration was closed stops training before any weight changes", async () => {
     expect((await start()).code).toBe(0);
-    const store = await openStore(tiny.store);
-    const phase = iterationPrefix("r", 0);
-    const [{ episode, attempt }] = (await readClosed(store, phase)).episodes;
-    const arrays = join(
-      tiny.store,
-      attemptPrefix(episodePrefix(phase, episode), attempt),
-      "arrays.safetensors",
-    );
+    const { arrays, untrain } = await closedTrajectory();
     const bytes = readFileSync(arrays);
     bytes[bytes.length - 200] ^= 1;
     writeFileSync(arrays, bytes);
-    // As if the runner had died before training.
-    for (const kind of ["policies", "critics", "optimizers"])
-      rmSync(join(tiny.store, "runs/r", kind, "000001"), { recursive: true });
-    for (const file of ["metrics.json", "audit.json"]) rmSync(join(tiny.store, phase, file));
-    const state = join(tiny.store, "runs/r/state.json");
-    writeFileSync(state, readFileSync(state, "utf8").replace('"policyPublished": 1', '"policyPublished": 0'));
+    await untrain();
     const { code, stderr } = await t1("run", "resume", "r", "--local", tiny.store);
     expect([code, stderr]).toEqual([
       2,
@@ -141,6 +131,30 @@ describe("bad input", () => {
     ]);
     expect(readdirSync(join(tiny.store, "runs/r/policies"))).toEqual(["000000"]);
   });
+
+  it.each(["tokens", "log_probs", "routes"])(
+    "one flipped bit of %s whose hash was made to fit is caught by the sampler's receipt",
+    async tensor => {
+      expect((await start()).code).toBe(0);
+      const { arrays, closed, untrain } = await closedTrajectory();
+      const before = readFileSync(arrays);
+      const file = decodeSafetensors(before, arrays);
+      const data = file.tensors.get(`chunk.0.${tensor}`);
+      const mask = file.tensors.get("chunk.0.mask");
+      if (data === undefined || mask === undefined) throw new Error("no chunk");
+      // The first sampled token; of its four bytes the lowest, so that the number stays a plausible one.
+      const place = tensor === "routes" ? 0 : 4 * mask.bytes.indexOf(1);
+      const old = sha256(before);
+      data.bytes[place] ^= 1;
+      if (tensor === "routes") swapDistinct(data.bytes);
+      writeFileSync(arrays, before);
+      writeFileSync(closed, readFileSync(closed, "utf8").replace(old, sha256(before)));
+      await untrain();
+      const { code, stderr } = await t1("run", "resume", "r", "--local", tiny.store);
+      expect([code, stderr]).toEqual([70, expect.stringContaining("receipt does not match")]);
+      expect(readdirSync(join(tiny.store, "runs/r/policies"))).toEqual(["000000"]);
+    },
+  );
 
   it("a store that cannot be written", async () => {
     const file = join(tiny.folder, "file");
@@ -190,9 +204,37 @@ describe("bad input", () => {
     expect(written.filter(({ key }) => !key.endsWith("claim.json"))).toEqual([]);
   });
 
+  /** A trajectory of the closed iteration, and a way to let the runner have died before it trained. */
+  async function closedTrajectory() {
+    const store = await openStore(tiny.store);
+    const phase = iterationPrefix("r", 0);
+    const [{ episode, attempt }] = (await readClosed(store, phase)).episodes;
+    const untrain = async (): Promise<void> => {
+      for (const kind of ["policies", "critics", "optimizers"])
+        rmSync(join(tiny.store, "runs/r", kind, "000001"), { recursive: true });
+      for (const file of ["metrics.json", "audit.json"]) rmSync(join(tiny.store, phase, file));
+      const state = join(tiny.store, "runs/r/state.json");
+      writeFileSync(
+        state,
+        readFileSync(state, "utf8").replace('"policyPublished": 1', '"policyPublished": 0'),
+      );
+    };
+    const arrays = join(
+      tiny.store,
+      attemptPrefix(episodePrefix(phase, episode), attempt),
+      "arrays.safetensors",
+    );
+    return { arrays, closed: join(tiny.store, phase, "closed.json"), untrain };
+  }
+
   /** Starts the run on a machine that was changed by a command, in namespaces of its own. */
   function onMachine(change: string) {
     const words = ["run", "start", tiny.config, "--name", "r", "--local", tiny.store];
     return t1Through(["unshare", "-Urm", "sh", "-c", `${change} && exec "$@"`, "sh"], ...words);
   }
 });
+
+/** Keeps the first row of routes a valid one after its first id was flipped: two different experts. */
+function swapDistinct(ids: Uint8Array): void {
+  if (ids[0] === ids[1]) ids[1] ^= 2;
+}
