@@ -44,8 +44,7 @@ function installPackages() {
 function installPrograms() {
   const packages = [
     ["bwrap", "bubblewrap"],
-    ["nsenter", "util-linux"],
-    ["setpriv", "util-linux"],
+    ["perl", "perl-base"],
     ["tar", "tar"],
   ];
   const missing = [...new Set(packages.filter(([program]) => !isThere(program)).map(([, name]) => name))];

@@ -94,6 +94,15 @@ export interface Terminal extends AsyncDisposable {
   readonly closed: Promise<void>;
 }
 
+export interface UploadOptions {
+  /**
+   * Absolute folders that are replaced by fresh, empty ones before anything is unpacked, whatever was made of them: a
+   * link is replaced, not followed, and what stands in the way on the path is removed. Nothing of the sandbox is run for
+   * it. What cannot be removed, such as a mount, is `refused`.
+   */
+  readonly emptied?: readonly string[];
+}
+
 export type UploadResult =
   | { readonly unpacked: true }
   /** The sandbox does not take it: disk full, a file in the way. Before an agent ran, the fault of the spec. */
@@ -112,7 +121,7 @@ export interface Sandbox extends AsyncDisposable {
   exec(command: string, options: ExecOptions): Promise<ExecResult>;
   terminal(options: TerminalOptions): Promise<Terminal>;
   /** Unpacks a tar archive into a folder, which is created when it is missing. Links are resolved inside only. */
-  upload(tar: Uint8Array, folder: string): Promise<UploadResult>;
+  upload(tar: Uint8Array, folder: string, options?: UploadOptions): Promise<UploadResult>;
   /** Packs a folder's content; the archive is untrusted and at most `limitBytes` long (read it by tar.ts). */
   download(folder: string, limitBytes: number): Promise<DownloadResult>;
   /** Ends every process inside and makes sure that none is left. */

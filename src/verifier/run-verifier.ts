@@ -1,7 +1,7 @@
 // Runs a task's tests after the agent is gone. Nothing of the agent's is used: its processes are ended, the log folder
 // and the tests arrive fresh, and the script gets an environment of its own.
 import { capturedBytes } from "../sandbox/captured-text.ts";
-import type { ExecResult, Sandbox } from "../sandbox/sandbox.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import { readTarFiles } from "../sandbox/tar.ts";
 import { readReport } from "./read-report.ts";
 import type { VerifierCause, VerifierReport } from "./report.ts";
@@ -24,16 +24,10 @@ const TESTS_FOLDER = "/tests";
 /** All files of the log folder together; more is cut off as untrusted. */
 const LOG_LIMIT_BYTES = 1 << 20;
 const OUTPUT_LIMIT_BYTES = 1 << 16;
-const PLACE_TIMEOUT_MS = 30_000;
-
-/** Empties both folders whatever the agent made of them: links, mounts in the way and left-overs included. */
-const FRESH_FOLDERS = [LOG_FOLDER, TESTS_FOLDER]
-  .map(
-    folder =>
-      `rm -rf ${folder} 2>/dev/null; mkdir -p ${folder} && [ ! -L ${folder} ] && [ -z "$(ls -A ${folder})" ]`,
-  )
-  .map(step => `{ ${step}; }`)
-  .join(" && ");
+/** Whatever the agent made of them. */
+const FRESH_FOLDERS = [LOG_FOLDER, TESTS_FOLDER];
+/** A tar archive without entries: its end, two empty blocks (POSIX pax, "ustar Interchange Format"). */
+const NOTHING = new Uint8Array(1024);
 
 /** @throws Failure when the sandbox itself is lost; whatever the agent can have caused is a report with a cause */
 export async function runVerifier(
@@ -55,11 +49,19 @@ async function runOnce(
   env: VerifierInput["env"],
   timeoutMs: number,
 ): Promise<VerifierRun> {
-  const placed = await sandbox.exec(FRESH_FOLDERS, { timeoutMs: PLACE_TIMEOUT_MS, cwd: "/" });
-  if (placed.end.kind !== "exited" || placed.end.exitCode !== 0) return failed("tests_not_placed", placed);
-  for (const archive of tests) {
-    const uploaded = await sandbox.upload(archive, TESTS_FOLDER);
-    if ("refused" in uploaded) return failed("tests_not_placed", placed);
+  const startedAt = performance.now();
+  const [first = NOTHING, ...others] = tests;
+  const uploads = [
+    () => sandbox.upload(first, TESTS_FOLDER, { emptied: FRESH_FOLDERS }),
+    ...others.map(archive => () => sandbox.upload(archive, TESTS_FOLDER)),
+  ];
+  for (const upload of uploads) {
+    const uploaded = await upload();
+    if ("refused" in uploaded) {
+      const durationMs = performance.now() - startedAt;
+      const printed = new TextEncoder().encode(uploaded.refused);
+      return failed("tests_not_placed", { exitCode: null, durationMs, printed });
+    }
   }
   const script = `${TESTS_FOLDER}/test.sh`;
   const ran = await sandbox.exec(`chmod +x ${script} && exec 2>&1 && ${script}`, {
@@ -67,30 +69,33 @@ async function runOnce(
     env,
     outputLimitBytes: OUTPUT_LIMIT_BYTES,
   });
-  if (ran.end.kind === "timed-out") return failed("verifier_timeout", ran);
+  const outcome = {
+    exitCode: ran.end.kind === "exited" ? ran.end.exitCode : null,
+    durationMs: ran.durationMs,
+    printed: capturedBytes(ran.stdout),
+  };
+  if (ran.end.kind === "timed-out") return failed("verifier_timeout", outcome);
   const logs = await sandbox.download(LOG_FOLDER, LOG_LIMIT_BYTES);
-  if ("missing" in logs) return failed("no_report", ran);
-  if ("oversized" in logs) return failed("report_too_large", ran);
-  if ("refused" in logs) return failed("unreadable_report", ran);
+  if ("missing" in logs) return failed("no_report", outcome);
+  if ("oversized" in logs) return failed("report_too_large", outcome);
+  if ("refused" in logs) return failed("unreadable_report", outcome);
   const files = await readTarFiles(logs.tar);
-  const report = { ...readReport(files), exitCode: exitCodeOf(ran), durationMs: ran.durationMs };
+  const { exitCode, durationMs, printed } = outcome;
+  const report = { ...readReport(files), exitCode, durationMs };
   return {
     report: { ...report, tests: [...report.tests] },
-    files: new Map([...files, ["stdout.txt", capturedBytes(ran.stdout)]]),
+    files: new Map([...files, ["stdout.txt", printed]]),
   };
 }
 
-function failed(cause: VerifierCause, result: ExecResult): VerifierRun {
-  const report = {
-    outcome: null,
-    tests: [],
-    cause,
-    exitCode: exitCodeOf(result),
-    durationMs: result.durationMs,
-  };
-  return { report, files: new Map([["stdout.txt", capturedBytes(result.stdout)]]) };
+interface Outcome {
+  readonly exitCode: number | null;
+  readonly durationMs: number;
+  /** What stands for it in the record. */
+  readonly printed: Uint8Array;
 }
 
-function exitCodeOf({ end }: ExecResult): number | null {
-  return end.kind === "exited" ? end.exitCode : null;
+function failed(cause: VerifierCause, { exitCode, durationMs, printed }: Outcome): VerifierRun {
+  const report = { outcome: null, tests: [], cause, exitCode, durationMs };
+  return { report, files: new Map([["stdout.txt", printed]]) };
 }

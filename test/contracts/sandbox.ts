@@ -326,7 +326,7 @@ export function sandboxContract(
     });
 
     rule("is ended at the lease's deadline, were its own limit infinite", async ({ create, expect }) => {
-      const sandbox = await create({}, { lifeMs: 2_000 });
+      const sandbox = await create({}, { lifeMs: 700 });
       const startedAt = performance.now();
       const end = await run(sandbox, "sleep 30", { timeoutMs: Number.POSITIVE_INFINITY }).then(
         result => result.end.kind,
@@ -444,6 +444,88 @@ export function sandboxContract(
       await sandbox.upload(Buffer.concat(chunks), "/app");
       expect(existsSync(join(outside, "planted"))).toBe(false);
       expect(await output(sandbox, "echo alive")).toBe("alive\n");
+    });
+
+    // What an agent may have made of a folder, and what must be left of it beside the folder.
+    const obstacles: readonly (readonly [what: string, made: string, untouched?: string])[] = [
+      ["nothing", "rm -rf /fresh"],
+      [
+        "files of all kinds",
+        "mkdir -p /fresh/a; touch /fresh/.hidden /fresh/-rf '/fresh/new\nline'; mkdir /fresh/-p",
+      ],
+      [
+        "folders that nobody may enter or write",
+        "mkdir -p /fresh/a/b; touch /fresh/a/b/f; chmod 000 /fresh/a/b /fresh/a; chmod 555 /fresh",
+      ],
+      [
+        "links within it that lead away",
+        "mkdir -p /app/kept /fresh; ln -s /app/kept /app/f /fresh",
+        "/app/kept",
+      ],
+      ["a link to a folder", "mkdir /app/kept; touch /app/kept/f; ln -s /app/kept /fresh", "/app/kept/f"],
+      ["a link to itself", "ln -s /fresh /fresh"],
+      ["a file", "echo x > /fresh"],
+      ["a link that leads nowhere", "ln -s /no/such /fresh"],
+    ];
+    rule("fill a folder that is made anew, whatever stands in its place", async ({ create, expect }) => {
+      const tar = await packFolder(folderWith({ "in/f": "new\n" }));
+      const check = async ([what, made, untouched = "/"]: (typeof obstacles)[number]): Promise<void> => {
+        const sandbox = await create();
+        await output(sandbox, made);
+        expect(await sandbox.upload(tar, "/fresh", { emptied: ["/fresh"] }), what).toEqual({
+          unpacked: true,
+        });
+        const look = `cd /fresh && pwd -P; ls -A . in; cat in/f; [ -L /fresh ] || ls -ld .; ls -d ${untouched}`;
+        const [place, ...rest] = (await output(sandbox, look)).trim().split("\n");
+        expect([what, place, ...rest.slice(0, 5)]).toEqual([what, "/fresh", ".:", "in", "", "in:", "f"]);
+        expect([what, ...rest.slice(5)]).toEqual([
+          what,
+          "new",
+          expect.stringMatching(/^drwxr-xr-x /),
+          untouched,
+        ]);
+      };
+      await Promise.all(obstacles.map(check));
+    });
+
+    rule("come with other folders made anew, and what is in the way of these", async ({ create, expect }) => {
+      const sandbox = await create();
+      await output(sandbox, "rm -rf /logs; echo x > /logs; mkdir -p /real; ln -s /real /way; touch /real/f");
+      const tar = await packFolder(folderWith({ f: "tests\n" }));
+      const emptied = ["/logs/verifier", "/way/to/it", "/tests"];
+      expect(await sandbox.upload(tar, "/tests", { emptied })).toEqual({ unpacked: true });
+      const look = "cat /tests/f; ls -A /logs /logs/verifier /real /real/to/it";
+      expect((await output(sandbox, look)).trim().split(/\n+/)).toEqual([
+        ...["tests", "/logs:", "verifier", "/logs/verifier:"],
+        ...["/real:", "f", "to", "/real/to/it:"],
+      ]);
+    });
+
+    rule("fill a folder that held a tree deeper than any path", async ({ create, expect }) => {
+      const sandbox = await create();
+      const deep =
+        "mkdir /fresh; cd /fresh; i=0; while [ $i -lt 60 ]; do i=$((i+1)); mkdir -p $d && cd $d; done";
+      const name = "d".repeat(100);
+      expect((await run(sandbox, `d=${name}; ${deep}; touch bottom`)).end).toEqual({
+        kind: "exited",
+        exitCode: 0,
+      });
+      const tar = await packFolder(folderWith({ f: "" }));
+      expect(await sandbox.upload(tar, "/fresh", { emptied: ["/fresh"] })).toEqual({ unpacked: true });
+      expect(await output(sandbox, "ls -A /fresh")).toBe("f\n");
+    });
+
+    rule("are refused where a mount cannot be made anew", async ({ create, expect }) => {
+      const sandbox = await create();
+      const tar = await packFolder(folderWith({ f: "" }));
+      for (const folder of ["/proc", "/dev/shm", "/"]) {
+        const result = await sandbox.upload(tar, "/app", { emptied: [folder] });
+        expect(result, folder).toHaveProperty(
+          "refused",
+          expect.stringMatching(/cannot (empty|replace|make)/),
+        );
+      }
+      expect(await output(sandbox, "ls -A; echo x > /dev/shm/f; cat /dev/shm/f")).toBe("x\n");
     });
 
     rule("that do not fit are refused, and the sandbox lives on", async ({ create, expect }) => {
@@ -656,7 +738,7 @@ export function sandboxContract(
     );
 
     rule("ends at its deadline, used or not", async ({ create, expect }) => {
-      const [used, unused] = [await create({}, { lifeMs: 2_000 }), await create({}, { lifeMs: 2_000 })];
+      const [used, unused] = [await create({}, { lifeMs: 700 }), await create({}, { lifeMs: 700 })];
       await Promise.allSettled([run(used, "sleep 30")]);
       for (const sandbox of [used, unused]) {
         const use = () =>

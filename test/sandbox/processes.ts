@@ -21,3 +21,17 @@ export function listProcesses(): readonly ProcessEntry[] {
     }
   });
 }
+
+/**
+ * The one child of a process that has a word in its command line.
+ *
+ * @throws when there is none or several: signalling number 0 in its place would end the tests
+ */
+export function onlyChild(parent: number | undefined, word = ""): number {
+  const [child, ...others] = listProcesses().filter(
+    entry => entry.parent === parent && entry.words.join(" ").includes(word),
+  );
+  if (child === undefined || others.length > 0)
+    throw new Error(`${parent} has not one child with "${word}" but ${others.length + (child ? 1 : 0)}`);
+  return child.pid;
+}

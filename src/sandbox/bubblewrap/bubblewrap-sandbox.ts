@@ -1,7 +1,7 @@
-// One sandbox: commands, files and terminals go in through the namespaces of its process 1.
+// One sandbox: commands, files and terminals go in by its porter.
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
+import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
-import { leakingDescriptors } from "../leaking-descriptors.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { PseudoTerminal, TERMINAL_NAME } from "../pseudo-terminal.ts";
 import type {
@@ -13,21 +13,17 @@ import type {
   SandboxSpec,
   Terminal,
   TerminalOptions,
+  UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
-import {
-  assertEnvironment,
-  type Surroundings,
-  shellWords,
-  surroundedWords,
-  whyNotRunnable,
-} from "./command-words.ts";
-import { signalCommand } from "./end-command.ts";
-import { enterWords, toolkitTool, toolkitWords } from "./enter.ts";
-import { HOST_ENV } from "./host-process.ts";
-import type { Init } from "./init.ts";
+import { assertEnvironment, shellWords, whyNotRunnable } from "./command-words.ts";
+import type { FirstProcess } from "./first-process.ts";
+import type { Host } from "./host.ts";
 import { killEverythingInside } from "./kill-inside.ts";
-import { type CommandHost, type CommandRun, runCommand } from "./run-command.ts";
+import type { Command } from "./porter.ts";
+import { type CommandRun, type Entrance, runCommand } from "./run-command.ts";
+import { HOST_ENV, terminalWords } from "./spawner.ts";
+import { TOOLKIT_TAR } from "./toolkit.ts";
 
 const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
 /** For the toolkit inside; far more than 1 GB takes tar in memory. */
@@ -45,24 +41,37 @@ const BASE_ENV = {
 /** The same with a locale, so that shells count characters; which ones an image has, only its author knows. */
 const HOST_IMAGE_ENV = { ...BASE_ENV, LANG: "C.UTF-8" } as const;
 
+const TOOL_ENV = Object.entries(HOST_ENV).map(([name, value]) => `${name}=${value}`);
+
 /** Not a login shell: those set PATH anew, and the image's would be lost. */
 const TERMINAL_SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null && exec bash -i; exec /bin/sh -i"];
 
-/** Exit code by which the download script says that there is no such folder; tar's own are 0, 1 and 2. */
-const MISSING = 66;
-const UPLOAD = `${toolkitTool("mkdir")} -p -- "$1" && cd -- "$1" && exec ${toolkitTool("tar")} -x -o --no-overwrite-dir -f -`;
-const DOWNLOAD = `cd -- "$1" 2>/dev/null || exit ${MISSING}; exec ${toolkitTool("tar")} -c --sort=name -f - .`;
+const UNPACK = [...TOOLKIT_TAR, "-x", "-o", "--no-overwrite-dir", "-f", "-"];
+const PACK = [...TOOLKIT_TAR, "-c", "--sort=name", "-f", "-", "."];
+/** Exit code of a command whose folder cannot be entered (spawner.pl); tar's own are 0, 1 and 2. */
+const NO_FOLDER = 126;
 
 interface Requested {
   readonly command: string;
   readonly result: Promise<ExecResult>;
 }
 
+type ToolRun = Pick<Command, "cwd" | "made" | "emptied"> &
+  Partial<Pick<CommandRun, "stdin" | "signal" | "onStdout">>;
+
+/** Where a sandbox is. */
+export interface SandboxPlace {
+  readonly host: Host;
+  readonly first: FirstProcess;
+  readonly entrance: Entrance;
+}
+
 export class BubblewrapSandbox implements Sandbox {
   readonly lease: Lease;
   readonly #spec: SandboxSpec;
-  readonly #init: Init;
-  readonly #commandHost: CommandHost;
+  readonly #host: Host;
+  readonly #first: FirstProcess;
+  readonly #entrance: Entrance;
   readonly #onEnd: () => void;
   readonly #requested = new Map<string, Requested>();
   readonly #running = new Set<Promise<unknown>>();
@@ -73,11 +82,16 @@ export class BubblewrapSandbox implements Sandbox {
   #timer: NodeJS.Timeout | undefined;
 
   /** @param onEnd called once, when nothing of the sandbox is left */
-  constructor(spec: SandboxSpec, lease: Lease, init: Init, commandHost: CommandHost, onEnd: () => void) {
+  constructor(
+    { spec, lease }: { readonly spec: SandboxSpec; readonly lease: Lease },
+    { host, first, entrance }: SandboxPlace,
+    onEnd: () => void,
+  ) {
     this.#spec = spec;
     this.lease = lease;
-    this.#init = init;
-    this.#commandHost = commandHost;
+    this.#host = host;
+    this.#first = first;
+    this.#entrance = entrance;
     this.#onEnd = onEnd;
     this.#awaitDeadline();
   }
@@ -103,22 +117,20 @@ export class BubblewrapSandbox implements Sandbox {
   async terminal(options: TerminalOptions): Promise<Terminal> {
     await this.#killing;
     this.#assertAlive();
-    const { host } = this.#commandHost;
-    const surroundings = this.#surroundings(options.cwd, { ...options.env, TERM: TERMINAL_NAME });
-    const shell = surroundedWords(TERMINAL_SHELL, surroundings);
-    const words = enterWords(shell, { host, init: this.#init }, { session: false });
-    const terminal = new PseudoTerminal(this.#asSandboxUser(words), options, {
+    const env = { ...options.env, TERM: TERMINAL_NAME };
+    const shell = { argv: TERMINAL_SHELL, ...this.#surroundings(options.cwd, env) };
+    const terminal = new PseudoTerminal(terminalWords(this.#host, this.#first, shell), options, {
       env: HOST_ENV,
-      owner: host.user,
-      signal: signalCommand,
+      owner: this.#host.user,
+      signal: signalTerminal,
     });
     this.#terminals.add(terminal);
     void terminal.closed.then(() => this.#terminals.delete(terminal));
     return terminal;
   }
 
-  async upload(tar: Uint8Array, folder: string): Promise<UploadResult> {
-    const { end, said } = await this.runTool(UPLOAD, [folder], { stdin: tar });
+  async upload(tar: Uint8Array, folder: string, { emptied = [] }: UploadOptions = {}): Promise<UploadResult> {
+    const { end, said } = await this.runTool(UNPACK, { cwd: folder, made: [folder], emptied, stdin: tar });
     return end.kind === "exited" && end.exitCode === 0 ? { unpacked: true } : { refused: said };
   }
 
@@ -128,17 +140,18 @@ export class BubblewrapSandbox implements Sandbox {
     const tooLarge = new AbortController();
     const collect = (chunk: Uint8Array): void => {
       sizeBytes += chunk.length;
-      if (sizeBytes <= limitBytes) chunks.push(chunk);
+      if (sizeBytes <= limitBytes) chunks.push(new Uint8Array(chunk));
       else tooLarge.abort(new TooLarge());
     };
     try {
-      const { end, said } = await this.runTool(DOWNLOAD, [folder], {
+      const { end, said } = await this.runTool(PACK, {
+        cwd: folder,
         onStdout: collect,
         signal: tooLarge.signal,
       });
       if (sizeBytes > limitBytes) return { oversized: true };
       if (end.kind !== "exited") return { refused: said };
-      if (end.exitCode === MISSING) return { missing: true };
+      if (end.exitCode === NO_FOLDER) return { missing: true };
       // 1: a file changed while it was read, which is no fault of the archive.
       return end.exitCode <= 1 ? { tar: new Uint8Array(Buffer.concat(chunks)) } : { refused: said };
     } catch (error) {
@@ -148,23 +161,18 @@ export class BubblewrapSandbox implements Sandbox {
   }
 
   /**
-   * Runs a script of the toolkit.
+   * Runs a program with nothing of the spec's environment.
    *
    * @returns its end, and its last words or what stands for them
    */
   async runTool(
-    script: string,
-    paths: readonly string[],
-    { onStdout = () => undefined, ...run }: Partial<Pick<CommandRun, "stdin" | "signal" | "onStdout">> = {},
+    argv: readonly string[],
+    { cwd, made = [], emptied = [], stdin, signal, onStdout = () => undefined }: ToolRun,
   ): Promise<{ readonly end: ExecResult["end"]; readonly said: string }> {
-    for (const path of paths)
-      if (!path.startsWith("/")) throw new InvariantError("a path inside is absolute", { path });
     const stderr = new OutputCapture(ERROR_TEXT_BYTES);
-    const words = toolkitWords(script, paths, { host: this.#commandHost.host, init: this.#init });
-    const { end } = await this.#run(words, {
-      ...run,
-      limitMs: TOOL_LIMIT_MS,
-      onStdout,
+    const command = { argv, env: TOOL_ENV, cwd, made, emptied };
+    const { end } = await this.#run(command, {
+      ...{ stdin, signal, onStdout, limitMs: TOOL_LIMIT_MS },
       onStderr: chunk => stderr.push(chunk),
     });
     const said = capturedText(stderr.read()).trim();
@@ -214,9 +222,7 @@ export class BubblewrapSandbox implements Sandbox {
         durationMs: 0,
       };
     }
-    const program = surroundedWords(shellWords(command), this.#surroundings(cwd, env));
-    const inside = { host: this.#commandHost.host, init: this.#init };
-    const words = enterWords(program, inside, { session: true });
+    const words = { argv: shellWords(command), ...this.#surroundings(cwd, env) };
     const { end, durationMs } = await this.#run(words, {
       stdin,
       limitMs: Math.min(timeoutMs, this.lease.deadlineMs - Date.now(), LONGEST_TIMER_MS),
@@ -227,10 +233,15 @@ export class BubblewrapSandbox implements Sandbox {
     return { end, stdout: stdout.read(), stderr: stderr.read(), durationMs };
   }
 
-  async #run(words: readonly string[], run: CommandRun): ReturnType<typeof runCommand> {
+  async #run(command: Command, run: CommandRun): ReturnType<typeof runCommand> {
+    const { cwd, made = [], emptied = [] } = command;
+    for (const path of [cwd, ...made, ...emptied]) {
+      if (!path.startsWith("/") || path.includes("\0"))
+        throw new InvariantError("a path inside is absolute, without NUL", { path });
+    }
     await this.#killing;
     this.#assertAlive();
-    const running = runCommand(words, run, this.#commandHost);
+    const running = runCommand(command, run, this.#entrance);
     const settled = running.then(
       () => undefined,
       () => undefined,
@@ -240,14 +251,17 @@ export class BubblewrapSandbox implements Sandbox {
       return await running;
     } finally {
       this.#running.delete(settled);
-      // Also when the command seems to have failed: nsenter fails in words of its own when there is nothing to enter.
+      // Also when it failed: only here is known which sandbox was lost, and why.
       this.#assertAlive();
     }
   }
 
   async #killAgents(): Promise<void> {
     this.#assertAlive();
-    await killEverythingInside(this.#init, this.#commandHost.host, () => this.#running.size === 0);
+    await killEverythingInside(this.#entrance.porter);
+    this.#assertAlive();
+    // Their ends are known already; what they printed is being put in order.
+    await Promise.all(this.#running);
     this.#assertAlive();
   }
 
@@ -255,7 +269,7 @@ export class BubblewrapSandbox implements Sandbox {
     this.#endReason = reason;
     clearTimeout(this.#timer);
     this.#requested.clear();
-    await this.#init.end();
+    await this.#entrance.porter.end();
     await Promise.all([
       ...this.#running,
       ...[...this.#terminals].map(terminal => terminal[Symbol.asyncDispose]()),
@@ -277,31 +291,31 @@ export class BubblewrapSandbox implements Sandbox {
   }
 
   #assertAlive(): void {
-    if (this.#ending === undefined && this.#init.isAlive()) return;
+    if (this.#ending === undefined && !this.#entrance.porter.isGone) return;
     const { id, generation } = this.lease;
     throw new Failure("SandboxLost", `sandbox ${id} (generation ${generation}) is lost: ${this.#endReason}`, {
       retryable: true,
     });
   }
 
-  #surroundings(cwd: string | undefined, env: Readonly<Record<string, string>> = {}): Surroundings {
+  #surroundings(
+    cwd = this.#spec.workdir,
+    env: Readonly<Record<string, string>> = {},
+  ): Pick<Command, "cwd" | "env"> {
     assertEnvironment(env, "environment of a command");
     const base = this.#spec.image.kind === "host" ? HOST_IMAGE_ENV : BASE_ENV;
-    return { cwd: cwd ?? this.#spec.workdir, env: { ...base, ...this.#spec.env, ...env } };
-  }
-
-  /** For what node-pty starts: it changes no groups and masks no descriptors. */
-  #asSandboxUser(words: readonly string[]): readonly string[] {
-    const { tools, user } = this.#commandHost.host;
-    const closing = leakingDescriptors().map(fd => `${fd}>&-`);
-    return [
-      ...(closing.length === 0 ? [] : [tools.bash, "-c", `exec ${closing.join(" ")}; exec "$@"`, "bash"]),
-      ...(user === undefined
-        ? []
-        : [tools.setpriv, `--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups"]),
-      ...words,
-    ];
+    // A shell believes PWD when it names the folder it is in, and so keeps the name of a link.
+    const variables = { ...base, PWD: cwd, ...this.#spec.env, ...env };
+    return { cwd, env: Object.entries(variables).map(([name, value]) => `${name}=${value}`) };
   }
 }
 
 class TooLarge extends Error {}
+
+function signalTerminal(pid: number, signal: "SIGHUP" | "SIGKILL"): void {
+  try {
+    process.kill(pid, signal === "SIGKILL" ? "SIGTERM" : signal);
+  } catch (error) {
+    if (!hasCode(error, "ESRCH")) throw error;
+  }
+}

@@ -4,6 +4,23 @@ import type { SandboxSpec } from "../sandbox.ts";
 import type { Host } from "./host.ts";
 import { TOOLKIT_MOUNT } from "./toolkit.ts";
 
+/** What the spawner starts bwrap with. */
+export interface BwrapSetup {
+  readonly options: readonly string[];
+  /** What the `--file` options put in, in their order. Readable by the sandbox's user. */
+  readonly files: readonly string[];
+  /** An image below an overlay, which is mounted at `root` below the mount point. */
+  readonly overlay?: { readonly image: string; readonly mountPoint: string; readonly sizeBytes: number };
+}
+
+/** Behind the descriptors that bwrap has for its arguments, for what it tells and for its wait (spawner.pl). */
+const FIRST_FILE_FD = 6;
+
+/** Descriptor number that the `--file` option of a file has to name. */
+export function fileDescriptor(index: number): string {
+  return `${FIRST_FILE_FD + index}`;
+}
+
 /** As Docker's default for /dev/shm. */
 const SHARED_MEMORY_BYTES = 64 << 20;
 

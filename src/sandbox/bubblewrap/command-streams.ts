@@ -1,5 +1,20 @@
-// Our ends of a command's pipes.
+// Our ends of a command's pipes. Most commands are short and print little: what they print waits in the pipe until they
+// end and is then read at once. Only one that prints much gets a stream, which costs more than the command itself.
+import { closeSync, readSync } from "node:fs";
 import { Socket } from "node:net";
+import { hasCode } from "../../store/file-errors.ts";
+import { writeSome } from "./requests.ts";
+
+/** As much as a pipe holds, unless it was told to hold more (pipe(7)). */
+const PIPE_BYTES = 64 << 10;
+/** The most that a pipe can be told to hold (pipe(7), pipe-max-size). */
+const LARGEST_PIPE_BYTES = 1 << 20;
+/** A command that printed this since the last look waits for a reader soon. */
+const MUCH_BYTES = 8 << 10;
+/** From a command's start to the first look; each look is this many times later than the one before, up to the last. */
+const FIRST_LOOK_MS = 4;
+const LATER = 4;
+const LAST_LOOK_MS = 64;
 
 /**
  * A background process may go on printing after its command has ended, into nothing. Without this a server that was
@@ -7,38 +22,105 @@ import { Socket } from "node:net";
  */
 const BACKGROUND_BYTES = 16 << 20;
 
+/** Chunks are handed out as views of it. */
+const scratch = Buffer.allocUnsafeSlow(PIPE_BYTES);
+
 export class OutputReader {
-  readonly #socket: Socket;
-  /** Resolves when nobody holds the other end any more. */
-  readonly ended: Promise<void>;
-  byteCount = 0;
+  readonly #fd: number;
+  /** Must copy what it keeps. */
+  readonly #onChunk: (chunk: Uint8Array) => void;
+  #socket: Socket | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(fd: number, onChunk: (chunk: Uint8Array) => void) {
-    this.#socket = new Socket({ fd, readable: true, writable: false });
-    this.#socket.on("data", chunk => {
-      this.byteCount += chunk.length;
-      onChunk(chunk);
-    });
-    this.#socket.on("error", () => this.#socket.destroy());
-    this.ended = new Promise(resolve => this.#socket.once("close", () => resolve()));
+    this.#fd = fd;
+    this.#onChunk = onChunk;
+    this.#lookIn(FIRST_LOOK_MS);
   }
 
-  /** The command has ended: what is printed from now on is nobody's. */
-  letGo(): void {
+  /** The command has ended: takes what it has left in the pipe. What is printed from now on is nobody's. */
+  finish(): void {
+    clearTimeout(this.#timer);
+    if (this.#socket?.destroyed) return;
+    // More can only be a background process that goes on printing.
+    const { isAtEnd } = this.#take(LARGEST_PIPE_BYTES);
+    if (!isAtEnd) this.#letGo();
+    else if (this.#socket === undefined) closeSync(this.#fd);
+    else this.#socket.destroy();
+  }
+
+  #lookIn(delayMs: number): void {
+    this.#timer = setTimeout(() => {
+      // At its end a pipe is also before the command has opened it, so that says nothing yet.
+      const { bytes } = this.#take(PIPE_BYTES);
+      if (bytes >= MUCH_BYTES) this.#stream(this.#onChunk);
+      else this.#lookIn(Math.min(delayMs * LATER, LAST_LOOK_MS));
+    }, delayMs);
+  }
+
+  #stream(onChunk: (chunk: Uint8Array) => void): Socket {
+    const socket = new Socket({ fd: this.#fd, readable: true, writable: false });
+    socket.on("data", onChunk);
+    socket.on("error", () => socket.destroy());
+    this.#socket = socket;
+    return socket;
+  }
+
+  #letGo(): void {
     let leftBytes = BACKGROUND_BYTES;
-    this.#socket.removeAllListeners("data");
-    this.#socket.on("data", chunk => {
+    const swallow = (chunk: Uint8Array): void => {
       leftBytes -= chunk.length;
-      if (leftBytes < 0) this.#socket.destroy();
-    });
-    this.#socket.unref();
+      if (leftBytes < 0) this.#socket?.destroy();
+    };
+    this.#socket?.removeAllListeners("data").on("data", swallow);
+    const socket = this.#socket ?? this.#stream(swallow);
+    socket.unref();
+  }
+
+  /** Hands out what lies in the pipe, up to about `limitBytes`. */
+  #take(limitBytes: number): { readonly bytes: number; readonly isAtEnd: boolean } {
+    let bytes = 0;
+    while (bytes < limitBytes) {
+      const count = readSome(this.#fd);
+      if (count === undefined) return { bytes, isAtEnd: false };
+      if (count === 0) return { bytes, isAtEnd: true };
+      this.#onChunk(scratch.subarray(0, count));
+      bytes += count;
+    }
+    return { bytes, isAtEnd: false };
   }
 }
 
-/** Writes all bytes and closes. A command that does not read them all is no error. @returns ends it early */
-export function feedInput(fd: number, bytes: Uint8Array): () => void {
-  const socket = new Socket({ fd, readable: false, writable: true });
+/** @returns bytes in `scratch`; 0 at the end, undefined when there is nothing now */
+function readSome(fd: number): number | undefined {
+  try {
+    return readSync(fd, scratch, 0, PIPE_BYTES, null);
+  } catch (error) {
+    if (hasCode(error, "EAGAIN")) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Writes all bytes and closes. A command that does not read them all is no error.
+ *
+ * @param keep another end, so that what is written is kept until the command has opened its own
+ * @returns ends it
+ */
+export function feedInput(
+  { write, keep }: { readonly write: number; readonly keep: number },
+  bytes: Uint8Array,
+): () => void {
+  const written = bytes.length === 0 ? 0 : writeSome(write, bytes);
+  if (written === bytes.length) {
+    closeSync(write);
+    return () => closeSync(keep);
+  }
+  const socket = new Socket({ fd: write, readable: false, writable: true });
   socket.on("error", () => socket.destroy());
-  socket.end(bytes);
-  return () => void socket.destroy();
+  socket.end(bytes.subarray(written));
+  return () => {
+    socket.destroy();
+    closeSync(keep);
+  };
 }

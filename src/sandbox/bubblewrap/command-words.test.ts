@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { assertEnvironment, shellWords, surroundedWords, whyNotRunnable } from "./command-words.ts";
+import { assertEnvironment, shellWords, whyNotRunnable } from "./command-words.ts";
 
 function execute([program = "", ...args]: readonly string[]): string {
   return execFileSync(program, args, {
@@ -27,19 +27,6 @@ test("a long command finds no variable, argument or name that a short one does n
   const short = execute(shellWords(question));
   expect(execute(shellWords(question + " ".repeat(40_000)))).toBe(short);
   expect(short).toBe("/bin/sh|0|||\n");
-});
-
-test("variables reach the program as they are, and those of the way in do not", () => {
-  const env = { A: "1", SPACED: "a  b", QUOTED: `'"$HOME\`\\`, EMPTY: "", LINES_: "x\ny", DASHES: "--" };
-  const printed = execute(surroundedWords(["env", "-0"], { cwd: "/", env }))
-    .split("\0")
-    .slice(0, -1);
-  const own = printed.filter(line => !/^(PATH|PWD|SHLVL|_)=/.test(line));
-  expect(own.sort()).toEqual(
-    Object.entries(env)
-      .map(([name, value]) => `${name}=${value}`)
-      .sort(),
-  );
 });
 
 test("names that no shell exports are refused", () => {

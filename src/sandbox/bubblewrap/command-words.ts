@@ -1,22 +1,10 @@
-// A command of the agent as words for the sandbox's own shell.
-import { InputError, InvariantError } from "../../failure/errors.ts";
+// A command of the agent as words and variables for the sandbox's own shell.
+import { InputError } from "../../failure/errors.ts";
 
 /** Longest single word of a command line is 128 KiB (MAX_ARG_STRLEN); a UTF-16 unit takes up to three bytes. */
 const WORD_CHARACTERS = 30_000;
 /** All words together may take a quarter of the stack's limit, usually 2 MiB (execve(2)). */
 const COMMAND_LIMIT_BYTES = 1 << 20;
-
-/** Is killed first when the machine runs out of memory, so that the driver stays. 0 is neutral, 1000 the most. */
-const OOM_SCORE = 500;
-
-/** Changes folder and environment and leaves no trace of itself. `--` ends the variables. */
-const PRELUDE = `echo ${OOM_SCORE} >/proc/self/oom_score_adj
-cd -- "$1" || exit 126
-shift
-unset OLDPWD LC_ALL
-while [ "$1" != -- ]; do export "$1"; shift; done
-shift
-exec "$@"`;
 
 /** Puts a long command together again, and leaves no variable of its own behind. */
 const JOINED = `command=
@@ -24,18 +12,6 @@ for part do command=$command$part; done
 set --
 eval "unset command part
 $command"`;
-
-export interface Surroundings {
-  readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
-}
-
-/** A program of the sandbox in the given folder and environment. */
-export function surroundedWords(program: readonly string[], { cwd, env }: Surroundings): readonly string[] {
-  if (!cwd.startsWith("/")) throw new InvariantError("a command's folder is absolute", { cwd });
-  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-  return ["/bin/sh", "-c", PRELUDE, "sh", cwd, ...variables, "--", ...program];
-}
 
 /** `/bin/sh -c command`, however long the command. */
 export function shellWords(command: string): readonly string[] {

@@ -1,12 +1,11 @@
 // A sandbox whose programs are those of this machine: /usr read-only, everything else made anew on one tmpfs.
-import { lstatSync, openSync, readlinkSync } from "node:fs";
+import { lstatSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { InputError } from "../../failure/errors.ts";
 import type { SandboxSpec } from "../sandbox.ts";
-import { ISOLATION_OPTIONS, systemOptions } from "./bwrap-options.ts";
+import { type BwrapSetup, fileDescriptor, ISOLATION_OPTIONS, systemOptions } from "./bwrap-options.ts";
 import { ETC_FILES } from "./fresh-etc.ts";
 import type { Host } from "./host.ts";
-import { type BwrapArguments, fileDescriptor } from "./init.ts";
 
 /** On most distributions links into /usr. */
 const SYSTEM_FOLDERS = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -34,8 +33,8 @@ const FOLDERS: readonly (readonly [path: string, mode: string])[] = [
 /** Read-only or not kept: a working directory there would be of no use. */
 const NOT_FOR_WORK = ["usr", "proc", "dev", ".t1", ...SYSTEM_FOLDERS];
 
-/** @returns arguments whose descriptors the caller closes */
-export function hostImageArguments(host: Host, spec: SandboxSpec): BwrapArguments {
+/** @throws InputError for a working directory that could not be written */
+export function hostImageSetup(host: Host, spec: SandboxSpec): BwrapSetup {
   const [, top = ""] = spec.workdir.split("/");
   if (NOT_FOR_WORK.includes(top)) {
     throw new InputError({
@@ -46,7 +45,6 @@ export function hostImageArguments(host: Host, spec: SandboxSpec): BwrapArgument
     });
   }
   const etc = Object.keys(ETC_FILES);
-  const fileDescriptors = etc.map(name => openSync(join(host.toolkit, "etc", name), "r"));
   return {
     options: [
       ...ISOLATION_OPTIONS,
@@ -60,7 +58,7 @@ export function hostImageArguments(host: Host, spec: SandboxSpec): BwrapArgument
       ...(spec.workdir === "/" ? [] : ["--dir", spec.workdir]),
       ...systemOptions(host, spec),
     ],
-    fileDescriptors,
+    files: etc.map(name => join(host.toolkit, "etc", name)),
   };
 }
 

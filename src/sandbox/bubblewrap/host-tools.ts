@@ -6,19 +6,8 @@ import { InputError } from "../../failure/errors.ts";
 /** Tool, and the Debian package that brings it. */
 const PACKAGE_OF = {
   bwrap: "bubblewrap",
-  nsenter: "util-linux",
-  setsid: "util-linux",
-  setpriv: "util-linux",
-  unshare: "util-linux",
-  prlimit: "util-linux",
-  mount: "mount",
-  chroot: "coreutils",
-  env: "coreutils",
-  mkdir: "coreutils",
-  mkfifo: "coreutils",
+  perl: "perl-base",
   tar: "tar",
-  sh: "dash",
-  bash: "bash",
 } as const;
 type ToolName = keyof typeof PACKAGE_OF;
 export type HostTools = Readonly<Record<ToolName, string>>;

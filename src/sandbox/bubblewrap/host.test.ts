@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openHost } from "./host.ts";
+import { assertKernel, openHost } from "./host.ts";
 import { findHostTools } from "./host-tools.ts";
 import { openRunFolder } from "./run-folder.ts";
 
@@ -26,16 +26,16 @@ beforeEach(() => {
 afterEach(() => rmSync(parent, { recursive: true, force: true }));
 
 test("tools are found in the folders of administrators, whatever PATH says", () => {
-  expect(findHostTools("").chroot).toMatch(/^\/.*\/chroot$/);
+  expect(findHostTools("").perl).toMatch(/^\/.*\/perl$/);
   expect(findHostTools("relative::/nonexistent").bwrap).toMatch(/^\/.*\/bwrap$/);
 });
 
 test("an own tool on PATH comes first", () => {
   writeFileSync(join(parent, "tar"), "#!/bin/sh\n", { mode: 0o755 });
-  writeFileSync(join(parent, "mount"), "not executable");
+  writeFileSync(join(parent, "perl"), "not executable");
   const tools = findHostTools(`${parent}:/usr/bin`);
   expect(tools.tar).toBe(join(parent, "tar"));
-  expect(tools.mount).not.toBe(join(parent, "mount"));
+  expect(tools.perl).not.toBe(join(parent, "perl"));
 });
 
 test("the toolkit is copied once and mended when somebody changed it", () => {
@@ -73,3 +73,16 @@ test.runIf(process.getuid?.() === 0)(
     expect(() => openHost(parent)).toThrow("programs cannot be run from the folder for sandboxes");
   },
 );
+
+test.each([
+  ["x64", "5.11.0", undefined],
+  ["arm64", "6.1.0-13-arm64", undefined],
+  ["x64", "10.0", undefined],
+  ["x64", "5.10.200", "need Linux 5.11 or later, this is 5.10.200"],
+  ["x64", "4.18.0-553.el8", "need Linux 5.11 or later"],
+  ["riscv64", "6.12.0", "do not run on riscv64"],
+])("%s with Linux %s is known before anything starts", (machine, version, problem) => {
+  const check = () => assertKernel(machine, version);
+  if (problem === undefined) expect(check).not.toThrow();
+  else expect(check).toThrow(problem);
+});

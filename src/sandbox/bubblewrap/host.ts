@@ -1,5 +1,5 @@
 // Everything about this machine that sandboxes need, found out once.
-import { tmpdir } from "node:os";
+import { release, tmpdir } from "node:os";
 import { InputError } from "../../failure/errors.ts";
 import { findHostTools, type HostTools } from "./host-tools.ts";
 import { openRunFolder, type RunFolder } from "./run-folder.ts";
@@ -28,6 +28,7 @@ export function openHost(runParent?: string): Host {
       fix: "run on Linux, or in a Linux virtual machine",
     });
   }
+  assertKernel();
   const tools = findHostTools();
   const user = sandboxUser();
   const open = (parent: string): Host => {
@@ -44,4 +45,27 @@ export function openHost(runParent?: string): Host {
       throw error; // about the folder that people know
     }
   }
+}
+
+/** What spawner.pl has system call numbers for. */
+const MACHINES = ["x64", "arm64"];
+/** close_range (5.9), setns by a process descriptor (5.8), overlays in a user namespace (5.11). */
+const OLDEST_KERNEL = [5, 11] as const;
+
+/** @throws InputError */
+export function assertKernel(machine: string = process.arch, version = release()): void {
+  if (!MACHINES.includes(machine)) {
+    throw new InputError({
+      what: `bubblewrap sandboxes do not run on ${machine}`,
+      expected: MACHINES.join(" or "),
+      fix: "use another machine, or add its system call numbers to spawner.pl",
+    });
+  }
+  const [major = 0, minor = 0] = version.split(".").map(Number.parseFloat);
+  const [oldestMajor, oldestMinor] = OLDEST_KERNEL;
+  if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return;
+  throw new InputError({
+    what: `bubblewrap sandboxes need Linux ${OLDEST_KERNEL.join(".")} or later, this is ${version}`,
+    fix: "update the kernel",
+  });
 }

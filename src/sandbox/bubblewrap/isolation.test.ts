@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { findHostTools } from "./host-tools.ts";
 import { isolationProblem } from "./isolation.ts";
 
 const NOTHING = {
@@ -46,13 +45,9 @@ test("where user namespaces are forbidden nothing is run, and the machine's sett
   const hold = fileURLToPath(new URL("../../../test/sandbox/hold-sandbox.ts", import.meta.url));
   const forbid = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"';
   const driver = [process.execPath, hold, runParent, "forbidden", "60000", "echo ran"];
-  const { status, stdout, stderr } = spawnSync(
-    findHostTools().unshare,
-    ["-Ur", "sh", "-c", forbid, "sh", ...driver],
-    {
-      encoding: "utf8",
-    },
-  );
+  const { status, stdout, stderr } = spawnSync("unshare", ["-Ur", "sh", "-c", forbid, "sh", ...driver], {
+    encoding: "utf8",
+  });
   rmSync(runParent, { recursive: true, force: true });
   expect(stdout).toBe("");
   expect(status).not.toBe(0);

@@ -9,6 +9,7 @@ import type {
   Lease,
   SandboxSpec,
   TerminalOptions,
+  UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
 
@@ -19,7 +20,7 @@ export interface KeeperCalls {
   sweep(): Promise<readonly string[]>;
   dispose(): Promise<void>;
   exec(sandbox: number, command: string, options: Omit<ExecOptions, "signal">): Promise<ExecResult>;
-  upload(sandbox: number, tar: Uint8Array, folder: string): Promise<UploadResult>;
+  upload(sandbox: number, tar: Uint8Array, folder: string, options?: UploadOptions): Promise<UploadResult>;
   download(sandbox: number, folder: string, limitBytes: number): Promise<DownloadResult>;
   killAgents(sandbox: number): Promise<void>;
   end(sandbox: number): Promise<void>;

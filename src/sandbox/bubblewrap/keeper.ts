@@ -1,7 +1,7 @@
-// A small process that keeps the sandboxes of one driver. To start a command, Node copies the page tables of the whole
-// process, and everything in it waits: with 2 GB of model in memory 50 ms for every command, here 1 ms. And an agent's
-// endless output keeps this process busy, not the driver. When the driver dies the channel closes, this process exits,
-// and with it go the sandboxes (init.ts).
+// A small process that keeps the sandboxes of one driver. An agent's endless output keeps this process busy, not the
+// driver. And to start a program, Node copies the page tables of the whole process, and everything in it waits: with 2 GB
+// of model in memory 50 ms, here 1 ms. When the driver dies the channel closes, this process exits, and with it go the
+// sandboxes (spawner.pl).
 import { Failure, InvariantError } from "../../failure/errors.ts";
 import type { Sandbox, Terminal } from "../sandbox.ts";
 import {
@@ -37,7 +37,7 @@ const handlers: Handlers = {
   sweep: () => provider().sweep(),
   dispose: async () => provider()[Symbol.asyncDispose](),
   exec: (signal, number, command, options) => sandbox(number).exec(command, { ...options, signal }),
-  upload: (_, number, tar, folder) => sandbox(number).upload(tar, folder),
+  upload: (_, number, tar, folder, options) => sandbox(number).upload(tar, folder, options),
   download: (_, number, folder, limitBytes) => sandbox(number).download(folder, limitBytes),
   killAgents: (_, number) => sandbox(number).killAgents(),
   end: async (_, number) => {

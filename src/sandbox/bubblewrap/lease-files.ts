@@ -8,14 +8,13 @@ import { hasCode } from "../../store/file-errors.ts";
 import { parseProcess, processState } from "../../store/process-identity.ts";
 import { folderOfThisProcess } from "../../store/temporary-file.ts";
 import type { Lease } from "../sandbox.ts";
-import { endProcess } from "./init.ts";
+import { endProcess, type FirstProcess } from "./first-process.ts";
 
 const LeaseFile = z.strictObject({
   id: z.string(),
   generation: z.int(),
   deadlineMs: z.number(),
-  /** Process 1 of the sandbox, as this machine counts. */
-  init: z.strictObject({ pid: z.int().positive(), started: z.string() }),
+  first: z.strictObject({ pid: z.int().positive(), started: z.string() }),
 });
 type LeaseFile = z.infer<typeof LeaseFile>;
 
@@ -23,12 +22,12 @@ type LeaseFile = z.infer<typeof LeaseFile>;
 export function writeLease(
   folder: string,
   { id, generation, deadlineMs }: Lease,
-  { pid, started }: LeaseFile["init"],
+  { pid, started }: FirstProcess,
 ): () => void {
   const ofProcess = folderOfThisProcess(folder);
   mkdirSync(ofProcess, { recursive: true, mode: 0o700 });
   const path = join(ofProcess, fileName({ id, generation }));
-  const file: LeaseFile = { id, generation, deadlineMs, init: { pid, started } };
+  const file: LeaseFile = { id, generation, deadlineMs, first: { pid, started } };
   writeFileSync(path, JSON.stringify(file));
   return () => rmSync(path, { force: true });
 }
@@ -57,7 +56,7 @@ export function sweepLeases(folder: string, nowMs: number): readonly string[] {
     const ofProcess = join(folder, name);
     for (const lease of readLeases(ofProcess)) {
       if (state === "alive" && lease.deadlineMs > nowMs) continue;
-      if (state !== "rebooted") endProcess(lease.init);
+      if (state !== "rebooted") endProcess(lease.first);
       rmSync(join(ofProcess, fileName(lease)), { force: true });
       ended.push(lease.id);
     }

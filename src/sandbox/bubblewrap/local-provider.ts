@@ -1,19 +1,17 @@
 // Sandboxes that are kept by this very process (keeper.ts).
-import { closeSync } from "node:fs";
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { removeLeftovers } from "../../store/temporary-file.ts";
 import type { Lease, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { packFiles } from "../tar.ts";
 import { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
 import { assertEnvironment } from "./command-words.ts";
-import { toolkitTool } from "./enter.ts";
 import { type Host, openHost } from "./host.ts";
-import { hostImageArguments } from "./host-image.ts";
-import { type Init, startInit } from "./init.ts";
+import { hostImageSetup } from "./host-image.ts";
 import { isolationProblem } from "./isolation.ts";
 import { removeEmptyFolder, sweepLeases, writeLease } from "./lease-files.ts";
-import { NamedPipes } from "./named-pipes.ts";
-import { assertRootImage, rootImageArguments, rootImageLauncher } from "./root-image.ts";
+import { assertRootImage, rootImageSetup } from "./root-image.ts";
+import type { Entrance } from "./run-command.ts";
+import { Spawner } from "./spawner.ts";
 
 /**
  * @param runParent folder for toolkit, pipes and leases; the machine's folder for temporary files when not given
@@ -26,7 +24,7 @@ export function createLocalProvider(runParent?: string): LocalProvider {
 export class LocalProvider implements SandboxProvider {
   readonly name = "bubblewrap";
   readonly #host: Host;
-  readonly #pipes: NamedPipes;
+  #spawner: Spawner;
   readonly #sandboxes = new Map<string, Promise<BubblewrapSandbox>>();
   /** A machine that has isolated once can: later refusals are a lack of something, not of a permission. */
   #hasIsolated = false;
@@ -34,7 +32,7 @@ export class LocalProvider implements SandboxProvider {
 
   constructor(host: Host) {
     this.#host = host;
-    this.#pipes = new NamedPipes(host);
+    this.#spawner = new Spawner(host);
   }
 
   /** The same lease and generation twice is the same sandbox. */
@@ -77,17 +75,17 @@ export class LocalProvider implements SandboxProvider {
         ),
       ),
     );
-    await this.#pipes.remove();
+    await this.#spawner.close();
     const { leases, pipes } = this.#host.runFolder;
     for (const folder of [leases, pipes]) removeEmptyFolder(folder);
   }
 
   async #create(spec: SandboxSpec, lease: Lease, onEnd: () => void): Promise<BubblewrapSandbox> {
     assertSpec(spec);
-    const init = await this.#startInit(spec);
-    const removeLease = writeLease(this.#host.runFolder.leases, lease, init);
-    const commandHost = { host: this.#host, pipes: this.#pipes };
-    const sandbox = new BubblewrapSandbox(spec, lease, init, commandHost, () => {
+    const entrance = await this.#open(spec);
+    const first = await entrance.porter.first;
+    const removeLease = writeLease(this.#host.runFolder.leases, lease, first);
+    const sandbox = new BubblewrapSandbox({ spec, lease }, { host: this.#host, first, entrance }, () => {
       removeLease();
       onEnd();
     });
@@ -101,32 +99,44 @@ export class LocalProvider implements SandboxProvider {
     }
   }
 
-  async #startInit(spec: SandboxSpec): Promise<Init> {
+  async #open(spec: SandboxSpec): Promise<Entrance> {
     const { image } = spec;
     if (image.kind === "root") assertRootImage(image.folder, this.#host);
-    const bwrap =
-      image.kind === "host" ? hostImageArguments(this.#host, spec) : rootImageArguments(this.#host, spec);
-    const launcher = image.kind === "host" ? [] : rootImageLauncher(this.#host, image.folder, spec);
+    const setup =
+      image.kind === "host"
+        ? hostImageSetup(this.#host, spec)
+        : rootImageSetup(this.#host, image.folder, spec);
+    const spawner = await this.#livingSpawner();
     try {
-      const init = await startInit(this.#host, launcher, bwrap);
+      const porter = await spawner.open(setup);
       this.#hasIsolated = true;
-      return init;
+      return { spawner, porter };
     } catch (error) {
-      if (error instanceof Failure && !this.#hasIsolated) throw isolationProblem(error.message);
+      if (error instanceof Failure && !this.#hasIsolated && !spawner.isGone)
+        throw isolationProblem(error.message);
       throw error;
-    } finally {
-      for (const fd of bwrap.fileDescriptors) closeSync(fd);
     }
+  }
+
+  /** Should it have ended by accident, its sandboxes are lost and the next have another. */
+  async #livingSpawner(): Promise<Spawner> {
+    const spawner = this.#spawner;
+    if (!spawner.isGone) return spawner;
+    this.#spawner = new Spawner(this.#host);
+    await spawner.close(); // its pipes
+    return this.#spawner;
   }
 }
 
 /** What a Harbor task expects to find, whatever the image. `/tmp` may be missing in an image made by hand. */
 const ROOT_FOLDERS = ["/tmp", "/root", "/logs/agent", "/logs/artifacts", "/logs/verifier"];
-const PREPARE_ROOT = `${toolkitTool("mkdir")} -p -- "$@" && exec /bin/sh -c :`;
 
 /** Makes the folders from inside, where a link of the image leads nowhere else. @throws InputError */
 async function prepareRoot(sandbox: BubblewrapSandbox, { workdir, image }: SandboxSpec): Promise<void> {
-  const { end, said } = await sandbox.runTool(PREPARE_ROOT, [...ROOT_FOLDERS, workdir]);
+  const { end, said } = await sandbox.runTool(["/bin/sh", "-c", ":"], {
+    cwd: "/",
+    made: [...ROOT_FOLDERS, workdir],
+  });
   if (end.kind === "exited" && end.exitCode === 0) return;
   throw new InputError({
     what: `the image cannot be used: ${said}`,

@@ -1,111 +1,106 @@
 // Pipes between this process and a command. Node gives a child sockets instead, and those cannot be opened again by
 // name: `echo no > /dev/stderr` would fail inside with "No such device or address". Node cannot make a pipe either, so
-// `mkfifo` makes many at a time, and each is unlinked once both of its ends are open.
-import { chownSync, closeSync, constants, mkdirSync, openSync, rmSync, unlinkSync } from "node:fs";
+// the spawner makes many at a time; whoever opens the other end of one unlinks it.
+import { chownSync, closeSync, constants, mkdirSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { Failure, InvariantError } from "../../failure/errors.ts";
+import { Failure } from "../../failure/errors.ts";
 import { folderOfThisProcess } from "../../store/temporary-file.ts";
 import type { Host } from "./host.ts";
-import { runHostProcess } from "./host-process.ts";
 
-const BATCH = 128;
+const BATCH = 256;
 
-/** One side of a command's pipes: stdin (when it gets any), stdout, stderr. */
-export interface PipeEnds {
-  readonly input: number | undefined;
+/** Makes pipes named by the numbers from `first` on. */
+type MakePipes = (first: number, count: number) => Promise<void>;
+
+/** Our ends of a command's pipes; none of them blocks. */
+export interface CommandPipes {
+  /** Names of stdin ("" when it gets none), stdout and stderr, for the porter. */
+  readonly names: readonly [string, string, string];
   readonly output: number;
   readonly errors: number;
-}
-
-export interface CommandPipes {
-  /** These never block. */
-  readonly ours: PipeEnds;
-  /** To be closed once the command has started. */
-  readonly theirs: PipeEnds;
+  /** The end to write to, and one that keeps what is written until the command has opened its own. */
+  readonly input: { readonly write: number; readonly keep: number } | undefined;
 }
 
 export class NamedPipes {
-  readonly #host: Host;
-  readonly #folder: string;
+  readonly folder: string;
+  readonly #make: MakePipes;
   readonly #ready: string[] = [];
   #madeCount = 0;
   #making: Promise<void> | undefined;
 
-  constructor(host: Host) {
-    this.#host = host;
-    // One folder per provider: a process may open several.
-    const ofProcess = folderOfThisProcess(host.runFolder.pipes);
-    this.#folder = join(ofProcess, `${performance.now()}`);
-    mkdirSync(this.#folder, { recursive: true, mode: 0o755 });
+  constructor(host: Host, make: MakePipes) {
+    this.#make = make;
+    // One folder per spawner: a process may have had several.
+    this.folder = join(folderOfThisProcess(host.runFolder.pipes), `${performance.now()}`);
+    mkdirSync(this.folder, { recursive: true, mode: 0o755 });
     // The sandbox's user owns the pipes, else its commands could not open them again.
-    if (host.user !== undefined) chownSync(this.#folder, host.user.uid, host.user.gid);
+    if (host.user !== undefined) chownSync(this.folder, host.user.uid, host.user.gid);
   }
 
-  /** @throws Failure SandboxUnavailable when the machine runs out of descriptors or processes */
+  /** @throws Failure SandboxUnavailable when the machine runs out of descriptors or inodes */
   async open({ input }: { readonly input: boolean }): Promise<CommandPipes> {
-    const paths = [await this.#take(), await this.#take(), ...(input ? [await this.#take()] : [])];
+    const output = await this.take();
+    const errors = await this.take();
+    const stdin = input ? await this.take() : "";
     const opened: number[] = [];
-    const open = (path: string | undefined, flags: number): number => {
-      const fd = openSync(path ?? "", flags);
+    const open = (name: string, flags: number): number => {
+      const fd = openSync(this.path(name), flags | constants.O_NONBLOCK);
       opened.push(fd);
       return fd;
     };
     try {
       // fifo(7): a reader that does not block opens at once, and while it is there a writer does.
-      const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
-      const [output, errors, stdin] = paths.map(path => open(path, O_RDONLY | O_NONBLOCK));
-      const theirs = { output: open(paths[0], O_WRONLY), errors: open(paths[1], O_WRONLY), input: undefined };
-      if (output === undefined || errors === undefined)
-        throw new InvariantError("two pipes have two readers");
-      if (stdin === undefined) return { ours: { output, errors, input: undefined }, theirs };
-      const ours = { output, errors, input: open(paths[2], O_WRONLY | O_NONBLOCK) };
-      const blocking = open(paths[2], O_RDONLY);
-      closeSync(stdin);
-      return { ours, theirs: { ...theirs, input: blocking } };
+      const { O_RDONLY, O_WRONLY } = constants;
+      const ours = { output: open(output, O_RDONLY), errors: open(errors, O_RDONLY) };
+      const keep = input ? open(stdin, O_RDONLY) : undefined;
+      return {
+        names: [stdin, output, errors],
+        ...ours,
+        input: keep === undefined ? undefined : { keep, write: open(stdin, O_WRONLY) },
+      };
     } catch (error) {
       for (const fd of opened) closeSync(fd);
       throw new Failure("SandboxUnavailable", `no pipe for a command: ${error}`, {
         retryable: true,
         cause: error,
       });
-    } finally {
-      for (const path of paths) unlinkSync(path);
     }
   }
 
-  async remove(): Promise<void> {
-    await this.#making?.catch(() => undefined); // else some would appear behind our back
-    rmSync(this.#folder, { recursive: true, force: true });
-  }
-
-  async #take(): Promise<string> {
+  /** @returns name of a pipe that nobody has opened yet */
+  async take(): Promise<string> {
     for (;;) {
-      const path = this.#ready.pop();
-      if (path === undefined) {
+      const name = this.#ready.pop();
+      if (name === undefined) {
         await this.#refill();
         continue;
       }
       // Ahead of time; should it fail, it is tried again when none is left, and then it is an error.
       if (this.#ready.length === BATCH / 2) this.#refill().catch(() => undefined);
-      return path;
+      return name;
     }
   }
 
+  path(name: string): string {
+    return join(this.folder, name);
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
   #refill(): Promise<void> {
-    this.#making ??= this.#make().finally(() => {
+    this.#making ??= this.#makeBatch().finally(() => {
       this.#making = undefined;
     });
     return this.#making;
   }
 
-  async #make(): Promise<void> {
-    const names = Array.from({ length: BATCH }, () => join(this.#folder, `${this.#madeCount++}`));
-    const { exitCode, stderr } = await runHostProcess(
-      [this.#host.tools.mkfifo, "-m", "600", ...names],
-      this.#host,
-    );
-    if (exitCode !== 0)
-      throw new Failure("SandboxUnavailable", `no pipes for commands: ${stderr.trim()}`, { retryable: true });
-    this.#ready.push(...names);
+  async #makeBatch(): Promise<void> {
+    const first = this.#madeCount;
+    this.#madeCount += BATCH;
+    await this.#make(first, BATCH);
+    for (let index = 0; index < BATCH; index++) this.#ready.push(`${first + index}`);
   }
 }

@@ -12,6 +12,7 @@ import type {
   SandboxSpec,
   Terminal,
   TerminalOptions,
+  UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
 import { KeeperClient } from "./keeper-client.ts";
@@ -126,8 +127,8 @@ class KeptSandbox implements Sandbox {
     return new KeptTerminal(this.#keeper, await this.#keeper.call("openTerminal", [this.#number, options]));
   }
 
-  upload(tar: Uint8Array, folder: string): Promise<UploadResult> {
-    return this.#keeper.call("upload", [this.#number, tar, folder]);
+  upload(tar: Uint8Array, folder: string, options?: UploadOptions): Promise<UploadResult> {
+    return this.#keeper.call("upload", [this.#number, tar, folder, options]);
   }
 
   download(folder: string, limitBytes: number): Promise<DownloadResult> {

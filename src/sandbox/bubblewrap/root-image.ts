@@ -1,51 +1,25 @@
-// A sandbox over a folder with a whole root file system. An overlay in the sandbox's own mount namespace takes all
-// changes, in memory, so neither the folder nor the machine's mounts are ever touched.
+// A sandbox over a folder with a whole root file system, below an overlay that takes all changes (spawner.pl).
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { InputError } from "../../failure/errors.ts";
 import type { SandboxSpec } from "../sandbox.ts";
-import { ISOLATION_OPTIONS, systemOptions } from "./bwrap-options.ts";
+import { type BwrapSetup, ISOLATION_OPTIONS, systemOptions } from "./bwrap-options.ts";
 import type { Host } from "./host.ts";
-import type { BwrapArguments } from "./init.ts";
 import { TOOLKIT_MOUNT } from "./toolkit.ts";
 
 /** Where bwrap mounts something: a link there would lead it out of the image. */
 const MOUNT_POINTS = ["proc", "dev", TOOLKIT_MOUNT.slice(1)];
 
-/**
- * Mounts the overlay and goes on as bwrap. The lower folder is `.`, because in the options of an overlay a path with a
- * comma or colon would be something else. `userxattr` is what a user namespace may use (overlayfs, Linux 5.11).
- */
-const MOUNT_OVERLAY = `set -e
-mount=$1 image=$2 point=$3 size=$4
-shift 4
-"$mount" -t tmpfs -o "size=$size,mode=0755" tmpfs "$point"
-mkdir "$point/upper" "$point/work" "$point/root"
-cd "$image"
-"$mount" -t overlay -o "userxattr,lowerdir=.,upperdir=$point/upper,workdir=$point/work" overlay "$point/root"
-cd /
-exec "$@"`;
-
-/** Words that run the words after them with the image mounted, for `startInit`. */
-export function rootImageLauncher(
-  { tools, runFolder }: Host,
-  folder: string,
-  spec: SandboxSpec,
-): readonly string[] {
-  return [
-    ...[tools.unshare, "--user", "--map-root-user", "--mount", tools.sh, "-c", MOUNT_OVERLAY, "sh"],
-    ...[tools.mount, folder, runFolder.mountPoint, `${spec.diskBytes}`],
-  ];
-}
-
-export function rootImageArguments(host: Host, spec: SandboxSpec): BwrapArguments {
+export function rootImageSetup(host: Host, folder: string, spec: SandboxSpec): BwrapSetup {
+  const { mountPoint } = host.runFolder;
   return {
     options: [
       ...ISOLATION_OPTIONS,
-      ...["--bind", join(host.runFolder.mountPoint, "root"), "/"],
+      ...["--bind", join(mountPoint, "root"), "/"],
       ...systemOptions(host, spec),
     ],
-    fileDescriptors: [],
+    files: [],
+    overlay: { image: folder, mountPoint, sizeBytes: spec.diskBytes },
   };
 }
 

@@ -1,6 +1,6 @@
-// A few programs of this machine with their loader and libraries, mounted read-only into every sandbox. They drop the
-// powers a command arrives with and carry files in and out, so none of them may come from a file system that the
-// agent can write; and an image need not have them. Beside them lie the files from which a fresh /etc is made.
+// This machine's tar with its loader and libraries, mounted read-only into every sandbox. It carries files in and out, so
+// it may not come from a file system that the agent can write; and an image need not have it. Beside it lie the files
+// from which a fresh /etc is made.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -25,13 +25,10 @@ import type { SandboxUser } from "./sandbox-user.ts";
  */
 export const TOOLKIT_MOUNT = "/.t1";
 
-const TOOLS = ["setsid", "setpriv", "chroot", "sh", "mkdir", "tar"] as const;
-export type ToolkitTool = (typeof TOOLS)[number];
+export const TOOLKIT_LOADER = `${TOOLKIT_MOUNT}/ld.so`;
 
-/** Words that run a tool, for a process whose root is `root` ("" when it is the toolkit itself). */
-export function toolkitCommand(tool: ToolkitTool, root: "" | typeof TOOLKIT_MOUNT): readonly string[] {
-  return [`${root}/ld.so`, "--library-path", `${root}/lib`, `${root}/bin/${tool}`];
-}
+/** Words that run tar inside. */
+export const TOOLKIT_TAR: readonly string[] = tarWords(TOOLKIT_MOUNT);
 
 /**
  * Copies the toolkit once per content. The name is the hash of the content, and what is found is compared with it.
@@ -44,9 +41,7 @@ export function openToolkit(parent: string, tools: HostTools, user: SandboxUser 
   const folder = join(parent, `toolkit-${hashOf(files)}`);
   if (!holds(folder, files)) write(parent, folder, files);
   try {
-    const [loader = "", ...rest] = toolkitCommand("setpriv", "").map(word =>
-      word.startsWith("/") ? join(folder, word) : word,
-    );
+    const [loader = "", ...rest] = tarWords(folder);
     execFileSync(loader, [...rest, "--version"], { stdio: ["ignore", "ignore", "pipe"], ...user });
   } catch (error) {
     throw new InputError(
@@ -62,16 +57,19 @@ export function openToolkit(parent: string, tools: HostTools, user: SandboxUser 
   return folder;
 }
 
+function tarWords(folder: string): readonly string[] {
+  return [`${folder}/ld.so`, "--library-path", `${folder}/lib`, `${folder}/bin/tar`];
+}
+
 type Files = ReadonlyMap<string, Buffer>;
 
 function collectFiles(tools: HostTools): Files {
-  const files = new Map<string, Buffer>();
-  for (const tool of TOOLS) {
-    files.set(`bin/${tool}`, readFileSync(tools[tool]));
-    const { loader, libraries } = linkedFiles(tools[tool]);
-    files.set("ld.so", readFileSync(loader));
-    for (const library of libraries) files.set(`lib/${basename(library)}`, readFileSync(library));
-  }
+  const { loader, libraries } = linkedFiles(tools.tar);
+  const files = new Map([
+    ["bin/tar", readFileSync(tools.tar)],
+    ["ld.so", readFileSync(loader)],
+  ]);
+  for (const library of libraries) files.set(`lib/${basename(library)}`, readFileSync(library));
   for (const [name, text] of Object.entries(ETC_FILES)) files.set(`etc/${name}`, Buffer.from(text));
   return files;
 }

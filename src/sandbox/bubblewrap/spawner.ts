@@ -1,0 +1,145 @@
+// Our end of spawner.pl, which starts sandboxes and enters them. It ends with this process, and its sandboxes with it.
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import type { Readable, Writable } from "node:stream";
+import { Failure } from "../../failure/errors.ts";
+import { maskLeaks } from "../leaking-descriptors.ts";
+import type { BwrapSetup } from "./bwrap-options.ts";
+import type { FirstProcess } from "./first-process.ts";
+import type { Host } from "./host.ts";
+import { NamedPipes } from "./named-pipes.ts";
+import { type Command, Porter } from "./porter.ts";
+import { encodeRequest, listFields, RequestPipe } from "./requests.ts";
+import { TOOLKIT_LOADER } from "./toolkit.ts";
+
+/**
+ * Of programs that run outside. Variables of a task such as LD_PRELOAD must not reach them, and perl would take some as
+ * options.
+ */
+export const HOST_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" } as const;
+
+/** Given to perl as text: the sandbox's user may not be able to read where it lies. */
+const PROGRAM = readFileSync(new URL("./spawner.pl", import.meta.url), "utf8");
+
+export class Spawner {
+  readonly pipes: NamedPipes;
+  readonly #process: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #exited: Promise<void>;
+  readonly #porters = new Map<string, Porter>();
+  readonly #piped = new Map<string, (errno: number | undefined) => void>();
+  #lastPorter = 0;
+  #isGone = false;
+  /** The beginning of an answer whose rest has not come yet. */
+  #unfinished = "";
+
+  constructor(host: Host) {
+    this.pipes = new NamedPipes(host, (first, count) => this.#makePipes(first, count));
+    const words = ["serve", process.arch, this.pipes.folder, host.tools.bwrap, TOOLKIT_LOADER];
+    const child = spawn(host.tools.perl, ["-e", PROGRAM, ...words], {
+      cwd: "/",
+      env: HOST_ENV,
+      // An interrupt from the keyboard is for the driver, which then ends its sandboxes in order.
+      detached: true,
+      stdio: maskLeaks(["pipe", "pipe", "inherit"]),
+      ...host.user,
+    }) as ChildProcessByStdio<Writable, Readable, null>; // as its first three `stdio` say
+    this.#process = child;
+    this.#exited = new Promise(resolve => {
+      child.once("exit", () => resolve());
+      child.once("error", () => resolve());
+    });
+    void this.#exited.then(() => this.#lose());
+    child.stdin.on("error", () => undefined); // it has ended
+    child.stdout.setEncoding("utf8").on("data", (text: string) => this.#receive(text));
+  }
+
+  get isGone(): boolean {
+    return this.#isGone;
+  }
+
+  /** Starts a sandbox. @throws Failure SandboxUnavailable with what bwrap said */
+  async open({ options, files, overlay }: BwrapSetup): Promise<Porter> {
+    const name = await this.pipes.take();
+    if (this.#isGone) throw ended();
+    const porter = new Porter(new RequestPipe(this.pipes.path(name)));
+    this.#lastPorter += 1;
+    const number = `${this.#lastPorter}`;
+    this.#porters.set(number, porter);
+    const mounted = overlay ?? { image: "", mountPoint: "", sizeBytes: 0 };
+    this.#send([
+      ...["open", number, name, mounted.image, mounted.mountPoint, `${mounted.sizeBytes}`],
+      ...[...listFields(files), ...options],
+    ]);
+    await porter.first;
+    return porter;
+  }
+
+  /** Ends it, and with it every sandbox that is left. */
+  async close(): Promise<void> {
+    if (!this.#isGone) {
+      this.#process.stdin.end();
+      await this.#exited;
+    }
+    this.pipes.remove();
+  }
+
+  async #makePipes(first: number, count: number): Promise<void> {
+    if (this.#isGone) throw ended();
+    const errno = await new Promise<number | undefined>(resolve => {
+      this.#piped.set(`${first}`, resolve);
+      this.#send(["pipes", `${first}`, `${count}`]);
+    });
+    if (errno === 0) return;
+    if (errno === undefined) throw ended();
+    throw new Failure("SandboxUnavailable", `no pipes for commands (errno ${errno})`, { retryable: true });
+  }
+
+  #send(fields: readonly string[]): void {
+    this.#process.stdin.write(encodeRequest(fields));
+  }
+
+  #receive(text: string): void {
+    const lines = (this.#unfinished + text).split("\n");
+    this.#unfinished = lines.pop() ?? "";
+    for (const line of lines) {
+      const [kind = "", about = "", ...words] = line.split(" ");
+      if (kind === "piped") {
+        this.#piped.get(about)?.(Number(words[0]));
+        this.#piped.delete(about);
+        continue;
+      }
+      const porter = this.#porters.get(about);
+      porter?.receive([kind, ...words]);
+      if (porter?.isGone) this.#porters.delete(about);
+    }
+  }
+
+  #lose(): void {
+    this.#isGone = true;
+    for (const resolve of this.#piped.values()) resolve(undefined);
+    for (const porter of this.#porters.values()) porter.lose(ended());
+    this.#porters.clear();
+  }
+}
+
+/**
+ * Words that run a program of a sandbox in the terminal that they are started in. Takes HUP as the hang-up of the
+ * terminal, and TERM as the wish that the program be killed.
+ */
+export function terminalWords(
+  { tools, user }: Host,
+  { pid, started }: FirstProcess,
+  { argv, env, cwd }: Pick<Command, "argv" | "env" | "cwd">,
+): readonly string[] {
+  const [uid, gid] = user === undefined ? ["", ""] : [`${user.uid}`, `${user.gid}`];
+  return [
+    ...[tools.perl, "-e", PROGRAM, "enter", process.arch, TOOLKIT_LOADER, `${pid}`, started, uid, gid, cwd],
+    ...[...listFields(env), ...argv],
+  ];
+}
+
+function ended(): Failure {
+  return new Failure("SandboxUnavailable", "the process that starts sandboxes has ended", {
+    retryable: true,
+  });
+}
