@@ -216,7 +216,8 @@ const RULES = {
   },
 
   "the folders below a prefix are those that hold objects": async ({ store }: StoreUnderTest) => {
-    for (const key of ["f/b/1", "f/b/2", "f/a/x/y", "f/file", "g/c/1"]) await store.put(key, "1", { ifNoneMatch: "*" });
+    for (const key of ["f/b/1", "f/b/2", "f/a/x/y", "f/file", "g/c/1"])
+      await store.put(key, "1", { ifNoneMatch: "*" });
     await store.put("f/gone/1", "1", { ifNoneMatch: "*" });
     await store.delete("f/gone/1");
     expect(await Array.fromAsync(store.folders("f/"))).toEqual(["a", "b"]);
