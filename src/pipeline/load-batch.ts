@@ -7,7 +7,7 @@ import type { TrainingEpisode } from "../training/episode.ts";
 import { decodeChunks } from "../trajectory/chunk.ts";
 import type { ClosedEpisode, ClosedPhase } from "./records.ts";
 
-/** Episodes in which nothing was sampled have nothing to train and are left out. */
+/** Chunks that are not to be trained, and episodes that have no other, are left out. */
 export async function loadBatch(
   store: ObjectStore,
   phase: PhasePrefix,
@@ -36,5 +36,6 @@ async function loadEpisode(
       fix: "restore the object; nothing was trained",
     });
   }
-  return { id, chunks: decodeChunks(found.body, key), endReason, reward };
+  const chunks = decodeChunks(found.body, key).filter(chunk => !chunk.untrained);
+  return { id, chunks, endReason, reward };
 }

@@ -12,10 +12,13 @@ afterEach(async () => {
 });
 
 /** A script on this machine. `raw` as editors and shells with line editing have it: every byte counts, none is special. */
-function open(script: string, { outputLimitBytes = 1 << 20, sendPatienceMs = 5_000 } = {}): PseudoTerminal {
+function open(
+  script: string,
+  { outputLimitBytes = 1 << 20, historyLines = 1000, sendPatienceMs = 5_000 } = {},
+): PseudoTerminal {
   const terminal = new PseudoTerminal(
     ["/bin/sh", "-c", script],
-    { ...SIZE, outputLimitBytes },
+    { ...SIZE, outputLimitBytes, historyLines },
     {
       env: { PATH: "/usr/bin:/bin" },
       owner: undefined,
@@ -49,6 +52,27 @@ test.each([
   const terminal = open(`printf '${printed}'; sleep 60`);
   const lines = [...expected, ...Array(SIZE.rows).fill("")].slice(0, SIZE.rows);
   await expect.poll(() => terminal.screen(), PATIENCE).toEqual(lines);
+});
+
+test("keeps what scrolled out, also while an editor has the screen, and forgets the oldest lines", async () => {
+  const terminal = open(
+    "seq 1 9; read x; printf '\\033[?1049h\\033[?1h\\033[2J\\033[Hediting'; read x; seq 10 30",
+    {
+      historyLines: 10,
+    },
+  );
+  await expect.poll(() => terminal.screen(), PATIENCE).toContain("9");
+  expect(await terminal.view()).toEqual({
+    history: ["1", "2", "3", "4", "5"],
+    screen: ["6", "7", "8", "9", ""],
+    applicationCursorKeys: false,
+  });
+  await terminal.send("\n");
+  await expect.poll(() => terminal.screen(), PATIENCE).toContain("editing");
+  const { history, screen, applicationCursorKeys } = await terminal.view();
+  expect(history).toEqual(["1", "2", "3", "4", "5", "6"]);
+  expect(screen).toEqual(["editing", "", "", "", ""]);
+  expect(applicationCursorKeys).toBe(true);
 });
 
 test("hands out each byte of output once, as it came", async () => {

@@ -8,9 +8,10 @@ import { InvariantError } from "../failure/errors.ts";
 import { hasCode } from "../store/file-errors.ts";
 import { addLeakingDescriptor } from "./leaking-descriptors.ts";
 import { OutputCapture } from "./output-capture.ts";
-import type { CapturedOutput, Terminal, TerminalOptions } from "./sandbox.ts";
+import type { CapturedOutput, Terminal, TerminalOptions, TerminalView } from "./sandbox.ts";
 
 const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
+const DEFAULT_HISTORY_LINES = 1000;
 /** The name under which terminfo describes what the screen understands. */
 export const TERMINAL_NAME = "xterm-256color";
 
@@ -31,6 +32,8 @@ type PtyInternals = {
   readonly _socket: { readonly destroyed: boolean; destroy(): void };
   readonly ptsName: string;
 };
+
+type ScreenBuffer = InstanceType<typeof xterm.Terminal>["buffer"]["active"];
 
 export interface TerminalProcess {
   /** Environment of argv[0], which is not that of the sandbox. */
@@ -57,14 +60,24 @@ export class PseudoTerminal implements Terminal {
 
   constructor(
     argv: readonly string[],
-    { columns, rows, outputLimitBytes = DEFAULT_OUTPUT_LIMIT_BYTES }: TerminalOptions,
+    {
+      columns,
+      rows,
+      outputLimitBytes = DEFAULT_OUTPUT_LIMIT_BYTES,
+      historyLines = DEFAULT_HISTORY_LINES,
+    }: TerminalOptions,
     { env, owner, signal, sendPatienceMs = DEFAULT_SEND_PATIENCE_MS }: TerminalProcess,
   ) {
     this.#signal = signal;
     this.#sendPatienceMs = sendPatienceMs;
     this.#outputLimitBytes = outputLimitBytes;
     this.#output = new OutputCapture(outputLimitBytes);
-    this.#screen = new xterm.Terminal({ cols: columns, rows, allowProposedApi: true });
+    this.#screen = new xterm.Terminal({
+      cols: columns,
+      rows,
+      scrollback: historyLines,
+      allowProposedApi: true,
+    });
     const [program = "", ...args] = argv;
     const pty = spawn(program, args, {
       name: TERMINAL_NAME,
@@ -106,17 +119,19 @@ export class PseudoTerminal implements Terminal {
   }
 
   async screen(): Promise<readonly string[]> {
+    return (await this.view()).screen;
+  }
+
+  async view(): Promise<TerminalView> {
     // Everything received before this call is on the screen when an empty write has passed through.
     await new Promise<void>(resolve => this.#screen.write("", resolve));
-    const { active } = this.#screen.buffer;
-    return Array.from(
-      { length: this.#screen.rows },
-      (_, row) =>
-        active
-          .getLine(active.baseY + row)
-          ?.translateToString()
-          .replace(/ +$/, "") ?? "",
-    );
+    const { active, normal } = this.#screen.buffer;
+    return {
+      // The alternate screen of editors and pagers has no history: what scrolled out before is still there.
+      history: readLines(normal, 0, normal.baseY),
+      screen: readLines(active, active.baseY, active.baseY + this.#screen.rows),
+      applicationCursorKeys: this.#screen.modes.applicationCursorKeysMode,
+    };
   }
 
   async resize(columns: number, rows: number): Promise<void> {
@@ -167,6 +182,18 @@ export class PseudoTerminal implements Terminal {
       if (wasBehind && this.#backlogBytes <= SCREEN_BACKLOG_BYTES) this.#pty.resume();
     });
   }
+}
+
+/** Lines [start, end) of a screen buffer, trailing blanks cut. */
+function readLines(buffer: ScreenBuffer, start: number, end: number): string[] {
+  return Array.from(
+    { length: end - start },
+    (_, row) =>
+      buffer
+        .getLine(start + row)
+        ?.translateToString()
+        .replace(/ +$/, "") ?? "",
+  );
 }
 
 /** @returns 0 when the terminal takes nothing now */

@@ -72,6 +72,18 @@ export interface TerminalOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Kept bytes between two calls of `readNew`: the first and the last half of it. */
   readonly outputLimitBytes?: number;
+  /** Kept lines that scrolled out at the top of the screen; 1,000 when not given. */
+  readonly historyLines?: number;
+}
+
+/** What a terminal shows at one moment, as lines of characters without attributes; trailing blanks cut. */
+export interface TerminalView {
+  /** Lines that scrolled out at the top, oldest first, as far as they are kept. A long line is as many as it filled. */
+  readonly history: readonly string[];
+  /** `rows` lines: what a person would see. */
+  readonly screen: readonly string[];
+  /** The program wants cursor keys as `ESC O A` instead of `ESC [ A` (DECCKM); editors and pagers do. */
+  readonly applicationCursorKeys: boolean;
 }
 
 export interface Terminal extends AsyncDisposable {
@@ -89,6 +101,8 @@ export interface Terminal extends AsyncDisposable {
   readNew(): Promise<CapturedOutput>;
   /** What a person would see now: `rows` lines, trailing blanks cut. */
   screen(): Promise<readonly string[]>;
+  /** The same with what scrolled out, and what the program expects of the keyboard; all of one moment. */
+  view(): Promise<TerminalView>;
   resize(columns: number, rows: number): Promise<void>;
   /** Resolves when the shell of the terminal has ended. */
   readonly closed: Promise<void>;

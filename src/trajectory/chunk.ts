@@ -21,6 +21,8 @@ export interface Chunk {
   /** N − 1 rows. */
   readonly routes: Routes;
   readonly turns: readonly Turn[];
+  /** Recorded with its receipts, but no part of any loss: the run's setting `agent.summary.train`. */
+  readonly untrained?: true;
 }
 
 /** One answer of the sampler inside a chunk: tokens [start, end), and the route rows [routesStart, end − 1) it brought. */
@@ -40,6 +42,11 @@ const Metadata = z.object({
   layer_axis: z.literal("moe"),
   expert_count: z.coerce.number().int().positive(),
   chunk_count: z.coerce.number().int().nonnegative(),
+  /** Indices with commas between; left out where every chunk is trained. */
+  untrained_chunks: z
+    .string()
+    .regex(/^\d+(,\d+)*$/)
+    .optional(),
 });
 const TURN_FIELDS = 4;
 const RECEIPT_BYTES = 32;
@@ -64,11 +71,13 @@ export function encodeChunks(chunks: readonly Chunk[], { expertCount }: RouteLay
       [`${at}.receipts`, rawTensor("U8", [turns.length, RECEIPT_BYTES], receipts)],
     );
   });
+  const untrained = chunks.flatMap((chunk, index) => (chunk.untrained ? [index] : []));
   const metadata = {
     format: FORMAT,
     layer_axis: "moe",
     expert_count: `${expertCount}`,
     chunk_count: `${chunks.length}`,
+    ...(untrained.length > 0 && { untrained_chunks: untrained.join(",") }),
   };
   return encodeSafetensors(tensors, metadata);
 }
@@ -85,7 +94,12 @@ export function decodeChunks(bytes: Uint8Array, name: string): Chunk[] {
       fix: "run the episode again",
     });
   }
-  return Array.from({ length: metadata.data.chunk_count }, (_, index) => decodeChunk(file, `chunk.${index}`));
+  const { chunk_count: length, untrained_chunks = "" } = metadata.data;
+  const untrained = new Set(untrained_chunks.split(",").filter(Boolean).map(Number));
+  return Array.from({ length }, (_, index) => ({
+    ...decodeChunk(file, `chunk.${index}`),
+    ...(untrained.has(index) && { untrained: true as const }),
+  }));
 }
 
 function decodeChunk(file: SafetensorsFile, at: string): Chunk {

@@ -19,7 +19,35 @@ export class TokenStream {
   readonly #logProbs: number[] = [];
   readonly #routes: Routes[] = [];
   readonly #turns: Turn[] = [];
+  /** Pieces of routes that a fork took over from the stream it came from. */
+  #routesBefore = 0;
   #routesHeld = 0;
+
+  /**
+   * A stream of its own that goes on after the first `turnCount` answers of this one. To it they are given: they are
+   * trained where they were sampled, and only there.
+   */
+  fork(turnCount: number): TokenStream {
+    const last = this.#turns[turnCount - 1];
+    if (last === undefined) {
+      throw new InvariantError("a stream goes on after one of its answers", {
+        turnCount,
+        turns: this.#turns.length,
+      });
+    }
+    const fork = new TokenStream();
+    fork.appendGiven(this.#tokens.slice(0, last.end));
+    const held = this.#routesBefore + turnCount;
+    fork.#routes.push(...this.#routes.slice(0, held));
+    fork.#routesBefore = held;
+    fork.#routesHeld = last.end - 1;
+    return fork;
+  }
+
+  /** Tokens up to and including each answer. */
+  get answerEnds(): readonly number[] {
+    return this.#turns.map(({ end }) => end);
+  }
 
   get length(): number {
     return this.#tokens.length;

@@ -16,23 +16,25 @@ interface Answer {
 /** Plays a sampler: routes differ from row to row, receipts are made as the engine makes them. */
 function streamOf(answers: readonly Answer[], layout = LAYOUT): Chunk {
   const stream = new TokenStream();
-  for (const { given, sampled } of answers) {
-    stream.appendGiven(given);
-    const prompt = stream.tokens();
-    const tokens = Int32Array.from(sampled, ([token]) => token);
-    const logProbs = Float32Array.from(sampled, ([, logProb]) => logProb);
-    const first = stream.routesHeld;
-    const routes = allocateRoutes(prompt.length + tokens.length - 1 - first, layout);
-    const { layerCount, expertsPerToken: k, expertCount } = layout;
-    for (let i = 0; i < routes.ids.length; i++) {
-      const row = first + Math.floor(i / (layerCount * k));
-      const layer = Math.floor(i / k) % layerCount;
-      routes.ids[i] = (row * 3 + layer + (i % k)) % expertCount;
-    }
-    const receipt = computeReceipt({ prompt, sampled: tokens, logProbs, routes, policyVersion: 5 });
-    stream.appendSampled({ tokens, logProbs, routes, policyVersion: 5, receipt });
-  }
+  for (const answer of answers) play(stream, answer, layout);
   return stream.finish(layout);
+}
+
+function play(stream: TokenStream, { given, sampled }: Answer, layout: RouteLayout): void {
+  stream.appendGiven(given);
+  const prompt = stream.tokens();
+  const tokens = Int32Array.from(sampled, ([token]) => token);
+  const logProbs = Float32Array.from(sampled, ([, logProb]) => logProb);
+  const first = stream.routesHeld;
+  const routes = allocateRoutes(prompt.length + tokens.length - 1 - first, layout);
+  const { layerCount, expertsPerToken: k, expertCount } = layout;
+  for (let i = 0; i < routes.ids.length; i++) {
+    const row = first + Math.floor(i / (layerCount * k));
+    const layer = Math.floor(i / k) % layerCount;
+    routes.ids[i] = (row * 3 + layer + (i % k)) % expertCount;
+  }
+  const receipt = computeReceipt({ prompt, sampled: tokens, logProbs, routes, policyVersion: 5 });
+  stream.appendSampled({ tokens, logProbs, routes, policyVersion: 5, receipt });
 }
 
 const token = fc.integer({ min: 0, max: 400 });
@@ -94,7 +96,44 @@ describe("token stream", () => {
   });
 });
 
+describe("a fork of a stream", () => {
+  it("takes over the tokens and routes of the first answers as given ones, and passes the audit by itself", () => {
+    fc.assert(
+      fc.property(answers, answers, fc.nat(), (list, more, pick) => {
+        const stream = new TokenStream();
+        for (const answer of list) play(stream, answer, LAYOUT);
+        const turnCount = 1 + (pick % list.length);
+        const whole = stream.finish(LAYOUT);
+        const fork = stream.fork(turnCount);
+        for (const answer of more) play(fork, answer, LAYOUT);
+        const again = fork.fork(more.length);
+        for (const answer of more) play(again, answer, LAYOUT);
+        expect(stream.finish(LAYOUT)).toEqual(whole);
+        const start = whole.turns[turnCount - 1].end;
+        for (const chunk of [fork.finish(LAYOUT), again.finish(LAYOUT)]) {
+          expect([...chunk.tokens.subarray(0, start)]).toEqual([...whole.tokens.subarray(0, start)]);
+          expect(chunk.mask.subarray(0, start).indexOf(1)).toBe(-1);
+          expect(auditChunk(chunk, LAYOUT).receiptCount).toBe(more.length);
+        }
+      }),
+    );
+  });
+
+  it("needs an answer to go on from", () => {
+    const stream = new TokenStream();
+    stream.appendGiven([1, 2]);
+    expect(() => stream.fork(0)).toThrow("goes on after one of its answers");
+    expect(() => stream.fork(1)).toThrow("goes on after one of its answers");
+  });
+});
+
 describe("stored chunks", () => {
+  it("keep which of them are not trained", () => {
+    const [one, two, three] = [[1], [2], [3]].map(given => streamOf([{ given, sampled: [[4, -1]] }]));
+    const chunks = [one, { ...two, untrained: true as const }, three];
+    expect(decodeChunks(encodeChunks(chunks, LAYOUT), "x")).toEqual(chunks);
+  });
+
   it("come back bit for bit", () => {
     fc.assert(
       fc.property(fc.array(answers, { maxLength: 3 }), fc.constantFrom(8, 300), (lists, expertCount) => {

@@ -13,6 +13,7 @@ import type {
   SandboxProvider,
   SandboxSpec,
   Terminal,
+  TerminalOptions,
 } from "../../src/sandbox/sandbox.ts";
 import { packFolder, readTarFiles } from "../../src/sandbox/tar.ts";
 
@@ -696,8 +697,11 @@ export function sandboxContract(
   });
 
   describe("a terminal", () => {
-    async function open(sandbox: Sandbox, size = { columns: 100, rows: 30 }): Promise<Terminal> {
-      const terminal = await sandbox.terminal(size);
+    async function open(
+      sandbox: Sandbox,
+      options: TerminalOptions = { columns: 100, rows: 30 },
+    ): Promise<Terminal> {
+      const terminal = await sandbox.terminal(options);
       await terminal.send("PS1='ready> '\n");
       await untilLineEnds(terminal, "ready>");
       await terminal.readNew();
@@ -731,6 +735,23 @@ export function sandboxContract(
         expect(screen).toContain("a       bbold");
         expect(capturedText(await terminal.readNew())).toContain("\x1b[1mbold\x1b[0m");
         expect(capturedText(await terminal.readNew())).toBe("");
+      },
+    );
+
+    rule(
+      "keeps lines that scrolled out, as many as were asked for, above those on the screen",
+      async ({ create, expect }) => {
+        const sandbox = await create();
+        const terminal = await open(sandbox, { columns: 80, rows: 10, historyLines: 50 });
+        await type(terminal, "seq 1 200");
+        const { history, screen, applicationCursorKeys } = await terminal.view();
+        expect(screen).toEqual(await terminal.screen());
+        expect(applicationCursorKeys).toBe(false);
+        expect(history).toHaveLength(50);
+        const numbers = [...history, ...screen].filter(line => /^\d+$/.test(line)).map(Number);
+        const first = numbers[0] ?? 0;
+        expect(numbers).toEqual(Array.from({ length: 201 - first }, (_, index) => first + index));
+        expect(first).toBeGreaterThan(130);
       },
     );
 

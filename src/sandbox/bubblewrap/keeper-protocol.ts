@@ -10,6 +10,7 @@ import type {
   Lease,
   SandboxSpec,
   TerminalOptions,
+  TerminalView,
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
@@ -35,6 +36,7 @@ export interface KeeperCalls {
   send(terminal: number, keys: string | Uint8Array): Promise<number>;
   readNew(terminal: number): Promise<CapturedOutput>;
   screen(terminal: number): Promise<readonly string[]>;
+  view(terminal: number): Promise<TerminalView>;
   resize(terminal: number, columns: number, rows: number): Promise<void>;
   closed(terminal: number): Promise<void>;
   closeTerminal(terminal: number): Promise<void>;

@@ -53,6 +53,7 @@ const handlers: Handlers = {
   send: (_, number, keys) => terminal(number).send(keys),
   readNew: (_, number) => terminal(number).readNew(),
   screen: (_, number) => terminal(number).screen(),
+  view: (_, number) => terminal(number).view(),
   resize: (_, number, columns, rows) => terminal(number).resize(columns, rows),
   closed: async (_, number) => terminal(number).closed,
   closeTerminal: async (_, number) => terminal(number)[Symbol.asyncDispose](),

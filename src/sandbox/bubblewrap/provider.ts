@@ -13,6 +13,7 @@ import type {
   SandboxSpec,
   Terminal,
   TerminalOptions,
+  TerminalView,
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
@@ -192,6 +193,10 @@ class KeptTerminal implements Terminal {
 
   screen(): Promise<readonly string[]> {
     return this.#keeper.call("screen", [this.#number]);
+  }
+
+  view(): Promise<TerminalView> {
+    return this.#keeper.call("view", [this.#number]);
   }
 
   resize(columns: number, rows: number): Promise<void> {
