@@ -13,6 +13,8 @@ export interface Command {
   /** All of its environment, as NAME=value. */
   readonly env: readonly string[];
   readonly cwd: string;
+  /** The sandbox's own, in which there is nobody else, when not given. */
+  readonly network?: "host" | undefined;
   /** Folders that are made before it, with those above them. */
   readonly made?: readonly string[];
   /** Folders that are replaced by fresh ones before it, and before others are made. */
@@ -73,9 +75,9 @@ export class Porter {
       start.resolve(undefined);
     } else {
       this.#running.set(id, { resolve: end.resolve, reject: end.reject, tell: start.resolve });
-      const { argv, env, cwd, made = [], emptied = [] } = command;
+      const { argv, env, cwd, network, made = [], emptied = [] } = command;
       const lists = [made, emptied, env].flatMap(listFields);
-      this.#requests.send(["run", id, ...names, cwd, ...lists, ...argv]);
+      this.#requests.send(["run", id, ...names, network ?? "none", cwd, ...lists, ...argv]);
     }
     return {
       ended: end.promise,

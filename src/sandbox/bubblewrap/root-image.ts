@@ -2,7 +2,7 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { InputError } from "../../failure/errors.ts";
-import type { SandboxSpec } from "../sandbox.ts";
+import type { RootImage, SandboxSpec } from "../sandbox.ts";
 import { type BwrapSetup, ISOLATION_OPTIONS, systemOptions } from "./bwrap-options.ts";
 import type { Host } from "./host.ts";
 import { TOOLKIT_MOUNT } from "./toolkit.ts";
@@ -10,7 +10,11 @@ import { TOOLKIT_MOUNT } from "./toolkit.ts";
 /** Where bwrap mounts something: a link there would lead it out of the image. */
 const MOUNT_POINTS = ["proc", "dev", TOOLKIT_MOUNT.slice(1)];
 
-export function rootImageSetup(host: Host, folder: string, spec: SandboxSpec): BwrapSetup {
+export function rootImageSetup(
+  host: Host,
+  { folder, layers = [], changes }: RootImage,
+  spec: SandboxSpec,
+): BwrapSetup {
   const { mountPoint } = host.runFolder;
   return {
     options: [
@@ -19,7 +23,8 @@ export function rootImageSetup(host: Host, folder: string, spec: SandboxSpec): B
       ...systemOptions(host, spec),
     ],
     files: [],
-    overlay: { image: folder, mountPoint, sizeBytes: spec.diskBytes },
+    overlay: { layers: [...layers, folder], mountPoint, sizeBytes: spec.diskBytes, changes },
+    network: spec.network,
   };
 }
 
