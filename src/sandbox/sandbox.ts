@@ -7,7 +7,11 @@ export interface SandboxSpec {
   /** Working directory of commands; created when it is missing. Absolute. */
   readonly workdir: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly network: "none";
+  /**
+   * `none`: nobody but the sandbox itself. `host`: commands and terminals that ask for it have this machine's network
+   * with all that listens on its loopback; the others have none.
+   */
+  readonly network: "none" | "host";
   /** Room for everything that is written, in memory (tmpfs). */
   readonly diskBytes: number;
 }
@@ -15,10 +19,27 @@ export interface SandboxSpec {
 /**
  * `host`: the system folders of this machine, read-only, with fresh folders for everything that can be written.
  * `root`: a folder that holds a whole root file system, below an overlay that swallows all changes.
+ * `docker`: an image that a docker daemon knows.
  */
 export type SandboxImage =
   | { readonly kind: "host"; readonly files: readonly SandboxFile[] }
-  | { readonly kind: "root"; readonly folder: string; readonly files: readonly SandboxFile[] };
+  | RootImage
+  | { readonly kind: "docker"; readonly reference: string; readonly files: readonly SandboxFile[] };
+
+export interface RootImage {
+  readonly kind: "root";
+  readonly folder: string;
+  /** Folders of changes over it, as an overlay's upper folder holds them (whiteouts); the uppermost first. */
+  readonly layers?: readonly string[];
+  /**
+   * Keeps all changes on disk instead of in memory, without a limit of size: a folder with the empty folders `upper`
+   * and `work`. `upper` is a layer when the sandbox has ended.
+   */
+  readonly changes?: string;
+  /** Words of the image's ENTRYPOINT. It is started with a command that waits, and others go in when it has run that. */
+  readonly entrypoint?: readonly string[];
+  readonly files: readonly SandboxFile[];
+}
 
 /** Copies a file, or what a folder holds, to an absolute path inside. Symbolic links stay links, none is followed. */
 export interface SandboxFile {
@@ -34,6 +55,8 @@ export interface ExecOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Name or id of the user; refused where the sandbox maps one user only and this is another one. */
   readonly user?: string;
+  /** Where the spec allows it: this machine's network instead of none. */
+  readonly network?: "host";
   /** TERM to the process group after this time, KILL shortly after. Never later than the lease's deadline. */
   readonly timeoutMs: number;
   /** Closed when not given. */
@@ -70,6 +93,8 @@ export interface TerminalOptions {
   readonly rows: number;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** As of a command. */
+  readonly network?: "host";
   /** Kept bytes between two calls of `readNew`: the first and the last half of it. */
   readonly outputLimitBytes?: number;
   /** Kept lines that scrolled out at the top of the screen; 1,000 when not given. */

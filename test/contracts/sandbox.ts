@@ -743,7 +743,7 @@ export function sandboxContract(
       async ({ create, expect }) => {
         const sandbox = await create();
         const terminal = await open(sandbox, { columns: 80, rows: 10, historyLines: 50 });
-        await type(terminal, "seq 1 200");
+        await type(terminal, "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; done");
         const { history, screen, applicationCursorKeys } = await terminal.view();
         expect(screen).toEqual(await terminal.screen());
         expect(applicationCursorKeys).toBe(false);

@@ -1,4 +1,5 @@
 // One sandbox: commands, files and terminals go in by its porter.
+import { randomUUID } from "node:crypto";
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
@@ -34,6 +35,8 @@ const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
 /** For the toolkit inside; far more than 1 GB takes tar in memory. */
 const TOOL_LIMIT_MS = 300_000;
 const ERROR_TEXT_BYTES = 2048;
+/** Of an ENTRYPOINT before it runs its command; one that never does is waited for as long. */
+const ENTRYPOINT_PATIENCE_MS = 10_000;
 /** Longest time that a timer of Node can wait. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -155,8 +158,10 @@ export class BubblewrapSandbox implements Sandbox {
     this.#assertAlive();
     this.#beginChange();
     const env = { ...options.env, TERM: TERMINAL_NAME };
-    const shell = { argv: TERMINAL_SHELL, ...this.#surroundings(options.cwd, env) };
-    const terminal = new PseudoTerminal(terminalWords(this.#host, this.#first, shell), options, {
+    const shell = { argv: TERMINAL_SHELL, ...this.#surroundings({ ...options, env }) };
+    const isImage = this.#spec.image.kind !== "host";
+    const words = terminalWords(this.#host, this.#first, shell, { isImage });
+    const terminal = new PseudoTerminal(words, options, {
       env: HOST_ENV,
       owner: this.#host.user,
       signal: signalTerminal,
@@ -217,6 +222,33 @@ export class BubblewrapSandbox implements Sandbox {
     return { end, said: said !== "" ? said : `it ended by ${JSON.stringify(end)}` };
   }
 
+  /**
+   * Runs an image's ENTRYPOINT as a container does whose command waits. Returns when that command runs, when the
+   * entrypoint has ended without it, or after a time: the sandbox is there in any case.
+   */
+  async startEntrypoint(words: readonly string[]): Promise<void> {
+    const sign = `t1-${randomUUID()}`;
+    const started = Promise.withResolvers<void>();
+    let printed = "";
+    const argv = [...words, "/bin/sh", "-c", `echo ${sign}; exec sleep infinity`];
+    const run = this.#run(
+      { argv, ...this.#surroundings({}) },
+      {
+        limitMs: LONGEST_TIMER_MS,
+        onStdout: chunk => {
+          printed = (printed + Buffer.from(chunk).toString("latin1")).slice(-4096);
+          if (printed.includes(sign)) started.resolve();
+        },
+        onStderr: () => undefined,
+      },
+    );
+    const patience = setTimeout(started.resolve, ENTRYPOINT_PATIENCE_MS);
+    run.then(() => started.resolve(), started.resolve);
+    await started.promise;
+    clearTimeout(patience);
+    this.#assertAlive();
+  }
+
   killAgents(): Promise<void> {
     this.#killing ??= this.#killAgents().finally(() => {
       this.#killing = undefined;
@@ -273,7 +305,7 @@ export class BubblewrapSandbox implements Sandbox {
 
   async #exec(
     command: string,
-    { cwd, env, user, timeoutMs, stdin, outputLimitBytes, signal }: ExecOptions,
+    { cwd, env, network, user, timeoutMs, stdin, outputLimitBytes, signal }: ExecOptions,
   ): Promise<ExecResult> {
     if (!(timeoutMs > 0))
       throw new InvariantError("a command's time limit is positive", { timeoutMs, command });
@@ -297,7 +329,7 @@ export class BubblewrapSandbox implements Sandbox {
         durationMs: 0,
       };
     }
-    const words = { argv: shellWords(command), ...this.#surroundings(cwd, env) };
+    const words = { argv: shellWords(command), ...this.#surroundings({ cwd, env, network }) };
     this.#beginChange();
     const { end, durationMs } = await this.#run(words, {
       stdin,
@@ -437,15 +469,18 @@ export class BubblewrapSandbox implements Sandbox {
     });
   }
 
-  #surroundings(
+  #surroundings({
     cwd = this.#spec.workdir,
-    env: Readonly<Record<string, string>> = {},
-  ): Pick<Command, "cwd" | "env"> {
+    env = {},
+    network,
+  }: Partial<Pick<ExecOptions, "cwd" | "env" | "network">>): Pick<Command, "cwd" | "env" | "network"> {
     assertEnvironment(env, "environment of a command");
+    if (network === "host" && this.#spec.network !== "host")
+      throw new InvariantError("the sandbox has no network to give to a command", { cwd });
     const base = this.#spec.image.kind === "host" ? HOST_IMAGE_ENV : BASE_ENV;
     // A shell believes PWD when it names the folder it is in, and so keeps the name of a link.
     const variables = { ...base, PWD: cwd, ...this.#spec.env, ...env };
-    return { cwd, env: Object.entries(variables).map(([name, value]) => `${name}=${value}`) };
+    return { cwd, env: Object.entries(variables).map(([name, value]) => `${name}=${value}`), network };
   }
 }
 

@@ -10,7 +10,16 @@ export interface BwrapSetup {
   /** What the `--file` options put in, in their order. Readable by the sandbox's user. */
   readonly files: readonly string[];
   /** An image below an overlay, which is mounted at `root` below the mount point. */
-  readonly overlay?: { readonly image: string; readonly mountPoint: string; readonly sizeBytes: number };
+  readonly overlay?: {
+    /** The uppermost first. */
+    readonly layers: readonly string[];
+    readonly mountPoint: string;
+    readonly sizeBytes: number;
+    /** Folder with `upper` and `work`, on a disk; in memory when undefined. */
+    readonly changes: string | undefined;
+  };
+  /** What commands may ask for. */
+  readonly network: SandboxSpec["network"];
 }
 
 /** Behind the descriptors that bwrap has for its arguments, for what it tells and for its wait (spawner.pl). */

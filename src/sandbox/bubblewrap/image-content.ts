@@ -45,10 +45,10 @@ export async function imageContent(spec: SandboxSpec): Promise<ImageContent> {
     addFolder(path.slice(0, Math.max(path.lastIndexOf("/"), 0)));
     entries.set(path, entry);
   }
-  const folder = image.kind === "root" ? image.folder : undefined;
+  const folders = image.kind === "root" ? [...(image.layers ?? []), image.folder] : [];
   for (const path of image.kind === "root" ? [...ROOT_FOLDERS, workdir] : [workdir]) {
     // One that the image has keeps its mode.
-    if (folder === undefined || lookUp(folder, plain(path)) === undefined) addFolder(path, 0o755);
+    if (lookUp(folders, plain(path)) === undefined) addFolder(path, 0o755);
   }
   const packed = image.files.length === 0 ? [] : readTarEntries(await packFiles(image.files));
   for (const entry of packed) {
@@ -56,9 +56,9 @@ export async function imageContent(spec: SandboxSpec): Promise<ImageContent> {
     entries.set(entry.path, placedEntry(entry));
   }
   return {
-    entry: path => entries.get(path) ?? (folder === undefined ? undefined : lookUp(folder, path)),
+    entry: path => entries.get(path) ?? lookUp(folders, path),
     made: [...entries.keys()],
-    below: path => (folder === undefined ? [] : listBelow(folder, path)),
+    below: path => [...new Set(folders.flatMap(folder => listBelow(folder, path)))],
     mounts: own.mounts,
   };
 }
@@ -78,16 +78,27 @@ function placedEntry({ kind, mode, mtime, content, target }: TarEntry): ImageEnt
   return { kind: "file", mode, mtime, content };
 }
 
-/** A path of an image's folder; no link on the way is followed, it would lead out of the image. */
-function lookUp(folder: string, path: string): ImageEntry | undefined {
+/** A path of an image, whose upper layers come first; a whiteout in one of them hides what lies below. */
+function lookUp(folders: readonly string[], path: string): ImageEntry | undefined {
+  for (const folder of folders) {
+    const found = lookUpIn(folder, path);
+    if (found === "hidden") return undefined;
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** No link on the way is followed, it would lead out of the image. */
+function lookUpIn(folder: string, path: string): ImageEntry | "hidden" | undefined {
   let at = folder;
   const names = path.split("/");
   for (const [index, name] of names.entries()) {
     at = join(at, name);
     const stats = lstatSync(at, { throwIfNoEntry: false });
     if (stats === undefined) return undefined;
+    if (stats.isCharacterDevice() && stats.rdev === 0) return "hidden";
     if (index < names.length - 1) {
-      if (!stats.isDirectory()) return undefined;
+      if (!stats.isDirectory()) return "hidden";
       continue;
     }
     if (stats.isDirectory()) return { kind: "folder", mode: stats.mode & 0o7777 };
@@ -98,7 +109,8 @@ function lookUp(folder: string, path: string): ImageEntry | undefined {
 }
 
 function listBelow(folder: string, path: string): readonly string[] {
-  if (lookUp(folder, path)?.kind !== "folder") return [];
+  const top = lookUpIn(folder, path);
+  if (top === undefined || top === "hidden" || top.kind !== "folder") return [];
   return readdirSync(join(folder, path), { withFileTypes: true }).flatMap(entry => {
     const child = `${path}/${entry.name}`;
     return entry.isDirectory() ? [child, ...listBelow(folder, child)] : [child];

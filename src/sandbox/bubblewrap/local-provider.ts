@@ -96,6 +96,8 @@ export class LocalProvider implements SandboxProvider {
     try {
       if (spec.image.kind === "root") await prepareRoot(sandbox, spec);
       if (spec.image.files.length > 0) await placeFiles(sandbox, spec);
+      if (spec.image.kind === "root" && spec.image.entrypoint !== undefined)
+        await sandbox.startEntrypoint(spec.image.entrypoint);
       return sandbox;
     } catch (error) {
       await sandbox.end("it could not be set up");
@@ -105,11 +107,17 @@ export class LocalProvider implements SandboxProvider {
 
   async #open(spec: SandboxSpec): Promise<Entrance> {
     const { image } = spec;
+    if (image.kind === "docker") {
+      throw new InputError({
+        what: "bubblewrap sandboxes cannot run an image of a docker daemon",
+        where: image.reference,
+        expected: "an image folder",
+        fix: "build the task's image for bubblewrap, or use the docker provider",
+      });
+    }
     if (image.kind === "root") assertRootImage(image.folder, this.#host);
     const setup =
-      image.kind === "host"
-        ? hostImageSetup(this.#host, spec)
-        : rootImageSetup(this.#host, image.folder, spec);
+      image.kind === "host" ? hostImageSetup(this.#host, spec) : rootImageSetup(this.#host, image, spec);
     const spawner = await this.#livingSpawner();
     try {
       const porter = await spawner.open(setup);

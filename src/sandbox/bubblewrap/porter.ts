@@ -14,6 +14,8 @@ export interface Command {
   readonly env: readonly string[];
   /** Empty for the folder of all changes: the root itself, or the upper folder of its overlay. */
   readonly cwd: string;
+  /** The sandbox's own, in which there is nobody else, when not given. */
+  readonly network?: "host" | undefined;
   /** Paths that are removed at the very first, with what they hold. */
   readonly removed?: readonly string[];
   /** Folders that are made before it, with those above them. */
@@ -76,9 +78,9 @@ export class Porter {
       start.resolve(undefined);
     } else {
       this.#running.set(id, { resolve: end.resolve, reject: end.reject, tell: start.resolve });
-      const { argv, env, cwd, removed = [], made = [], emptied = [] } = command;
+      const { argv, env, cwd, network, removed = [], made = [], emptied = [] } = command;
       const lists = [removed, made, emptied, env].flatMap(listFields);
-      this.#requests.send(["run", id, ...names, cwd, ...lists, ...argv]);
+      this.#requests.send(["run", id, ...names, network ?? "none", cwd, ...lists, ...argv]);
     }
     return {
       ended: end.promise,

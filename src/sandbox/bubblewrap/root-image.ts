@@ -2,7 +2,7 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { InputError } from "../../failure/errors.ts";
-import type { SandboxSpec } from "../sandbox.ts";
+import type { RootImage, SandboxSpec } from "../sandbox.ts";
 import { type BwrapSetup, ISOLATION_OPTIONS, systemOptions } from "./bwrap-options.ts";
 import type { Host } from "./host.ts";
 import { TOOLKIT_MOUNT } from "./toolkit.ts";
@@ -13,7 +13,11 @@ const MOUNT_POINTS = ["proc", "dev", TOOLKIT_MOUNT.slice(1)];
 /** What a Harbor task expects to find, whatever the image. `/tmp` may be missing in an image made by hand. */
 export const ROOT_FOLDERS = ["/tmp", "/root", "/logs/agent", "/logs/artifacts", "/logs/verifier"];
 
-export function rootImageSetup(host: Host, folder: string, spec: SandboxSpec): BwrapSetup {
+export function rootImageSetup(
+  host: Host,
+  { folder, layers = [], changes }: RootImage,
+  spec: SandboxSpec,
+): BwrapSetup {
   const { mountPoint } = host.runFolder;
   return {
     options: [
@@ -22,7 +26,8 @@ export function rootImageSetup(host: Host, folder: string, spec: SandboxSpec): B
       ...systemOptions(host, spec),
     ],
     files: [],
-    overlay: { image: folder, mountPoint, sizeBytes: spec.diskBytes },
+    overlay: { layers: [...layers, folder], mountPoint, sizeBytes: spec.diskBytes, changes },
+    network: spec.network,
   };
 }
 

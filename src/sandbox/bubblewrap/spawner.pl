@@ -20,7 +20,8 @@
 # line, written at once, so that lines of several processes never mix.
 #
 #   serve MACHINE FOLDER BWRAP PROBE          the spawner; the folder holds the named pipes
-#   enter MACHINE PROBE PID STARTED UID GID CWD COUNT VARIABLE… WORD…   one program in a terminal, as a child of this
+#   enter MACHINE PROBE PID STARTED UID GID NETWORK OWNERS CWD COUNT VARIABLE… WORD…   one program in a terminal, as a
+#                                           child of this
 #
 # MACHINE is Node's name for the architecture. PROBE is a path that exists only in a finished sandbox.
 use strict;
@@ -35,12 +36,14 @@ my ($mode, $machine, @arguments) = @ARGV;
 # Linux, arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
 my %NUMBERS = (
   x64 => {
+    AUDIT_ARCH => 0xC000003E, chown => 92, fchown => 93, lchown => 94, fchownat => 260,
     capset => 126, clock_gettime => 228, close_range => 436, dup3 => 292, execve => 59, exit_group => 231,
     fchdir => 81, fcntl => 72, kill => 62, mknodat => 259, mount => 165, openat => 257, pidfd_open => 434, pidfd_send_signal => 424, prctl => 157,
     prlimit64 => 302, rt_sigprocmask => 14, setgroups => 116, setns => 308, setresgid => 119, setresuid => 117,
     setsid => 112, signalfd4 => 289, unlinkat => 263, unshare => 272,
   },
   arm64 => {
+    AUDIT_ARCH => 0xC00000B7, fchown => 55, fchownat => 54,
     capset => 91, clock_gettime => 113, close_range => 436, dup3 => 24, execve => 221, exit_group => 94, fchdir => 50, fcntl => 25, kill => 129,
     mknodat => 33, mount => 40, openat => 56, pidfd_open => 434, pidfd_send_signal => 424, prctl => 167,
     prlimit64 => 261, rt_sigprocmask => 135, setgroups => 159, setns => 268, setresgid => 149, setresuid => 147,
@@ -63,7 +66,7 @@ use constant { TIOCSCTTY => 0x540e, TIOCNOTTY => 0x5422 };
 # linux/prctl.h
 use constant {
   PR_SET_PDEATHSIG => 1, PR_SET_DUMPABLE => 4, PR_CAPBSET_DROP => 24, PR_SET_CHILD_SUBREAPER => 36,
-  PR_SET_NO_NEW_PRIVS => 38, PR_CAP_AMBIENT => 47, PR_CAP_AMBIENT_CLEAR_ALL => 4,
+  PR_SET_SECCOMP => 22, SECCOMP_MODE_FILTER => 2, PR_SET_NO_NEW_PRIVS => 38, PR_CAP_AMBIENT => 47, PR_CAP_AMBIENT_CLEAR_ALL => 4,
 };
 use constant { RLIMIT_DATA => 2, RLIMIT_CORE => 4, RLIMIT_NPROC => 6, SIGCHLD => 17, SIGKILL => 9, WNOHANG => 1 };
 use constant { SIG_BLOCK => 0, SIG_SETMASK => 2, CLOCK_MONOTONIC => 1 };
@@ -160,9 +163,14 @@ sub make_pipes {
 # --- a porter
 
 my ($porter, $block, $folder_fd, $nothing_fd, $changes_fd, $stat, $oom_score, $process_limit, $memory_limit);
+# Of a sandbox whose commands may have this machine's network: its process 1, by which the others enter their own.
+my $network_fd;
+# Whether giving a file to another user is accepted without effect, rather than refused (ignore_owners).
+my $is_ignoring_owners = 0;
 
 sub keep {
-  my ($spawner, $children, $folder, $bwrap, $probe, $number, $requests_name, @setup) = @_;
+  my ($spawner, $children, $folder, $bwrap, $probe, $number, $requests_name, $network, $owners, @setup) = @_;
+  $is_ignoring_owners = $owners eq 'ignored';
   $porter = $number;
   die_with_parent($spawner);
   sysopen my $nothing, '/dev/null', O_RDONLY or leave(1);
@@ -174,9 +182,11 @@ sub keep {
   # Opened by path, these belong to whoever opens them; after setns the paths would be the sandbox's.
   sysopen $oom_score, '/proc/self/oom_score_adj', O_WRONLY or fail("no OOM score: $!");
 
-  my ($image, $point, $size) = @setup;
-  my ($outer, $info, $said) = start_bwrap($bwrap, @setup);
-  my ($pid, $pidfd, $started) = eval { await_sandbox($info, $probe, $outer, $image eq '' ? '' : $point) };
+  my $layers = [splice @setup, 0, shift @setup];
+  my ($point, $size, $changes) = splice @setup, 0, 3;
+  my $upper = !@$layers ? '' : $changes eq '' ? "$point/upper" : "$changes/upper";
+  my ($outer, $info, $said) = start_bwrap($bwrap, $layers, $point, $size, $changes, @setup);
+  my ($pid, $pidfd, $started) = eval { await_sandbox($info, $probe, $network eq 'host', $outer, $upper) };
   if (!defined $pidfd) {
     my $reason = "$@" =~ s/\n.*//sr;
     # What it says from here on is about the end that it is made to come to.
@@ -185,9 +195,10 @@ sub keep {
     waitpid $outer, 0;
     fail(join ': ', grep { $_ ne '' } $reason, $words);
   }
-  limit_files($size) if $image eq '';
+  limit_files($size) if !@$layers;
   # Where all changes of files are: the root itself, or the upper folder of its overlay.
   $changes_fd //= sys('openat', AT_FDCWD, '/', O_RDONLY | O_CLOEXEC, 0);
+  $network_fd = $pidfd if $network eq 'host';
   give_up_for_ever();
   die_with_parent($spawner);
   $nothing_fd = sys('openat', AT_FDCWD, '/dev/null', O_RDONLY | O_CLOEXEC, 0);
@@ -254,8 +265,8 @@ sub keep {
 # are reaped because it ignores SIGCHLD. When the porter dies, even by SIGKILL, the wait ends, bwrap finds no program to
 # run and exits, and the kernel ends everything inside. Nothing can be left over.
 sub start_bwrap {
-  my ($bwrap, $image, $point, $size, $file_count, @rest) = @_;
-  my @files = splice @rest, 0, $file_count;
+  my ($bwrap, $layers, $point, $size, $changes, @rest) = @_;
+  my @files = splice @rest, 0, shift @rest;
   pipe my $arguments_out, my $arguments or fail("no pipe: $!");
   pipe my $info, my $info_in or fail("no pipe: $!");
   pipe my $block_out, $block or fail("no pipe: $!");
@@ -276,7 +287,7 @@ sub start_bwrap {
     dup_to($given[$_], 3 + $_) for 0 .. $#given;
     close_from(3 + @given);
     chdir '/';
-    mount_overlay($image, $point, $size) if $image ne '';
+    mount_overlay($point, $size, $changes, @$layers) if @$layers;
     plain_signals();
     $SIG{CHLD} = 'IGNORE';
     # bwrap would else be seen inside with all of its arguments, as /proc/1/cmdline.
@@ -289,11 +300,12 @@ sub start_bwrap {
   return ($pid, $info, $said);
 }
 
-# An overlay in a mount namespace of its own takes all changes, in memory, so neither the image nor the mounts of this
-# machine are ever touched. The lower folder is `.`, because in the options of an overlay a path with a comma or colon
-# would be something else. `userxattr` is what a user namespace may use (overlayfs, Linux 5.11).
+# An overlay in a mount namespace of its own takes all changes, so neither the image nor the mounts of this machine are
+# ever touched. They go into memory, or into a folder on disk whose user keeps them. The overlay is told of folders by
+# links in the tmpfs, because in its options a path with a comma or colon would be something else, and all of them may be
+# no longer than a page (mount(2)). `userxattr` is what a user namespace may use (overlayfs, Linux 5.11).
 sub mount_overlay {
-  my ($image, $point, $size) = @_;
+  my ($point, $size, $changes, @layers) = @_;
   my ($uid, $gid) = ($< + 0, (split / /, $()[0] + 0);
   sys('unshare', CLONE_NEWUSER | CLONE_NEWNS) == 0 or give_up(1, "cannot make a user namespace: $!");
   for ([setgroups => 'deny'], [uid_map => "0 $uid 1"], [gid_map => "0 $gid 1"]) {
@@ -306,9 +318,14 @@ sub mount_overlay {
   };
   $mount->('none', '/', '', MS_REC | MS_PRIVATE, '');
   $mount->('tmpfs', $point, 'tmpfs', 0, "size=$size,mode=0755,nr_inodes=" . file_limit($size));
-  mkdir "$point/$_", 0755 for 'upper', 'work', 'root';
-  chdir $image or give_up(1, "cannot enter $image: $!");
-  $mount->('overlay', "$point/root", 'overlay', 0, "userxattr,lowerdir=.,upperdir=$point/upper,workdir=$point/work");
+  chdir $point or give_up(1, "cannot enter $point: $!");
+  mkdir 'root', 0755;
+  for my $name ('upper', 'work') {
+    $changes eq '' ? mkdir $name, 0755 : symlink "$changes/$name", $name or give_up(1, "cannot make $name: $!");
+  }
+  symlink $layers[$_], $_ or give_up(1, "cannot make a link: $!") for 0 .. $#layers;
+  my $lower = join ':', 0 .. $#layers;
+  $mount->('overlay', "$point/root", 'overlay', 0, "userxattr,lowerdir=$lower,upperdir=upper,workdir=work");
   chdir '/';
 }
 
@@ -328,7 +345,7 @@ sub limit_files {
 # Enters the sandbox as soon as bwrap has finished it. @returns pid of its process 1, a descriptor of that process, and
 # when it started
 sub await_sandbox {
-  my ($info, $probe, $outer, $point) = @_;
+  my ($info, $probe, $keeps_network, $outer, $upper) = @_;
   my $until = now() + START_PATIENCE_S;
   my $look_again = sub {
     die "bwrap was not ready in time\n" if now() > $until;
@@ -343,9 +360,9 @@ sub await_sandbox {
   my $pid = ($text =~ /"child-pid": *(\d+)/)[0] + 0;
   close $info;
   my ($pidfd, $started) = open_process($pid) or die "bwrap ended while it was starting\n";
-  if ($point ne '') {
+  if ($upper ne '') {
     # While this process may still look into the one that mounted the overlay; inside it cannot be seen.
-    $changes_fd = sys('openat', AT_FDCWD, "/proc/$outer/root$point/upper", O_RDONLY | O_CLOEXEC, 0);
+    $changes_fd = sys('openat', AT_FDCWD, "/proc/$outer/root$upper", O_RDONLY | O_CLOEXEC, 0);
     die "cannot open the folder of changes: $!\n" if $changes_fd < 0;
   }
   # Before the id map is written nobody in the user namespace is root, and the kernel refuses what comes next.
@@ -359,7 +376,7 @@ sub await_sandbox {
     die "bwrap ended while it was mounting\n" if is_ending();
     $look_again->();
   }
-  enter_namespaces($pidfd, $probe, $look_again);
+  enter_namespaces($pidfd, $probe, $keeps_network, $look_again);
   return ($pid, $pidfd, $started);
 }
 
@@ -375,10 +392,11 @@ sub open_process {
   return ($pidfd, $fields[19]);
 }
 
-# All but the user namespace, which comes before. Root and working directory become the root of the mount namespace.
+# All but the user namespace, which comes before, and the network where commands choose. Root and working directory become the root of the mount namespace.
 sub enter_namespaces {
-  my ($pidfd, $probe, $look_again) = @_;
-  my $others = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+  my ($pidfd, $probe, $keeps_network, $look_again) = @_;
+  my $others = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+  $others |= CLONE_NEWNET if !$keeps_network;
   sys('setns', $pidfd, $others) == 0 or die "cannot enter its namespaces: $!\n";
   # For a moment after bwrap has changed its root, the old one still lies over the new one.
   until (-e $probe) {
@@ -421,7 +439,7 @@ sub give_up_for_ever {
 
 # @returns pid of the child; undef with $! set when there is none
 sub start_command {
-  my ($id, $input, $output, $errors, $cwd, @rest) = @_;
+  my ($id, $input, $output, $errors, $network, $cwd, @rest) = @_;
   my @removed = splice @rest, 0, shift @rest;
   my @made = splice @rest, 0, shift @rest;
   my @emptied = splice @rest, 0, shift @rest;
@@ -441,6 +459,9 @@ sub start_command {
   my @opened = ($input eq '' ? $nothing_fd : open_pipe($id, $input, O_RDONLY), open_pipe($id, $output, O_WRONLY),
     open_pipe($id, $errors, O_WRONLY));
   dup_to($opened[$_], $_) for 0 .. 2;
+  if (defined $network_fd && $network ne 'host') {
+    sys('setns', $network_fd, CLONE_NEWNET) == 0 or give_up(NOT_USABLE, "cannot leave this machine's network: $!");
+  }
   # No path: the folder of changes.
   if ($cwd eq '') { sys('fchdir', $changes_fd) == 0 or give_up(NOT_USABLE, "no folder of changes: $!") }
   become($cwd, \@removed, \@made, \@emptied, \@variables, \@rest);
@@ -475,8 +496,25 @@ sub become {
   make_folder($_, 0) for @$made;
   $cwd eq '' or chdir $cwd or give_up(NOT_USABLE, "cannot change to $cwd: $!");
   plain_signals();
+  ignore_owners() if $is_ignoring_owners;
   execute($words->[0], $words, $variables);
   give_up($! == ENOENT ? NOT_FOUND : NOT_USABLE, "$words->[0]: $!");
+}
+
+# From here on, giving a file to somebody else succeeds and does nothing. One user is mapped, so it cannot be done; but
+# package managers and tar stop at an error, and in a sandbox in which everybody is root nothing depends on it.
+# Filters as in linux/bpf_common.h (load a word, jump if equal, return) over struct seccomp_data of linux/seccomp.h.
+sub ignore_owners {
+  use constant { LOAD => 0x20, JUMP_EQUAL => 0x15, RETURN => 0x06, AT_NUMBER => 0, AT_ARCH => 4 };
+  use constant { SECCOMP_RET_ERRNO => 0x00050000, SECCOMP_RET_ALLOW => 0x7fff0000 };
+  my @calls = grep { defined } @$NUMBER{'chown', 'fchown', 'lchown', 'fchownat'};
+  my @steps = ([LOAD, 0, 0, AT_ARCH], [JUMP_EQUAL, 0, @calls + 1, $NUMBER->{AUDIT_ARCH}], [LOAD, 0, 0, AT_NUMBER]);
+  push @steps, [JUMP_EQUAL, @calls - $_, 0, $calls[$_]] for 0 .. $#calls;
+  push @steps, [RETURN, 0, 0, SECCOMP_RET_ALLOW], [RETURN, 0, 0, SECCOMP_RET_ERRNO];
+  my $filter = join '', map { pack 'SCCL', @$_ } @steps;
+  my $program = pack 'S x6 P', scalar @steps, $filter;
+  sys('prctl', PR_SET_SECCOMP, SECCOMP_MODE_FILTER, $program, 0, 0) == 0
+    or give_up(NOT_USABLE, "cannot filter system calls: $!");
 }
 
 # kill(2) of all at once, so that none can fork out of it; then it looks whether anybody is there. Ends with 0 when
@@ -577,7 +615,8 @@ sub names_of {
 # --- one program in the terminal that this process was started in
 
 sub enter {
-  my ($probe, $pid, $started, $uid, $gid, $cwd, $count, @rest) = @_;
+  my ($probe, $pid, $started, $uid, $gid, $network, $owners, $cwd, $count, @rest) = @_;
+  $is_ignoring_owners = $owners eq 'ignored';
   my @variables = splice @rest, 0, $count;
   close_from(3);
   write_file('/proc/self/oom_score_adj', OOM_SCORE);
@@ -589,7 +628,7 @@ sub enter {
   give_up(1, 'the sandbox has ended') if !defined $pidfd || $seen ne $started;
   eval {
     sys('setns', $pidfd, CLONE_NEWUSER) == 0 or die "cannot enter its user namespace: $!\n";
-    enter_namespaces($pidfd, $probe, sub { die "the sandbox is not whole\n" });
+    enter_namespaces($pidfd, $probe, $network eq 'host', sub { die "the sandbox is not whole\n" });
     1;
   } or give_up(1, "$@");
   give_up_for_ever();

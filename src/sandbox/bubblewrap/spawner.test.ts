@@ -240,7 +240,9 @@ describe("the processes that enter", () => {
     const first = { pid, started: startTime(pid) ?? "" };
     const enter = ({ pid, started }: FirstProcess) => {
       const shell = { argv: ["/bin/sh", "-c", "echo inside"], env: [], cwd: "/" };
-      const [program = "", ...args] = terminalWords(openHost(), { pid, started }, shell);
+      const [program = "", ...args] = terminalWords(openHost(), { pid, started }, shell, {
+        isImage: false,
+      });
       const { status, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
       return { status, stdout, stderr };
     };

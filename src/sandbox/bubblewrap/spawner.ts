@@ -21,6 +21,13 @@ export const HOST_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" } a
 /** Given to perl as text: the sandbox's user may not be able to read where it lies. */
 const PROGRAM = readFileSync(new URL("./spawner.pl", import.meta.url), "utf8");
 
+const NO_OVERLAY = { layers: [], mountPoint: "", sizeBytes: 0, changes: undefined };
+
+/** Whether an image's programs may give files to users that are not there, to no effect: those of this machine do not. */
+function ownersOf(isImage: boolean): "ignored" | "kept" {
+  return isImage ? "ignored" : "kept";
+}
+
 export class Spawner {
   readonly pipes: NamedPipes;
   readonly #process: ChildProcessByStdio<Writable, Readable, null>;
@@ -58,16 +65,17 @@ export class Spawner {
   }
 
   /** Starts a sandbox. @throws Failure SandboxUnavailable with what bwrap said */
-  async open({ options, files, overlay }: BwrapSetup): Promise<Porter> {
+  async open({ options, files, overlay, network }: BwrapSetup): Promise<Porter> {
     const name = await this.pipes.take();
     if (this.#isGone) throw ended();
     const porter = new Porter(new RequestPipe(this.pipes.path(name)));
     this.#lastPorter += 1;
     const number = `${this.#lastPorter}`;
     this.#porters.set(number, porter);
-    const mounted = overlay ?? { image: "", mountPoint: "", sizeBytes: 0 };
+    const { layers, mountPoint, sizeBytes, changes } = overlay ?? NO_OVERLAY;
     this.#send([
-      ...["open", number, name, mounted.image, mounted.mountPoint, `${mounted.sizeBytes}`],
+      ...["open", number, name, network, ownersOf(overlay !== undefined)],
+      ...[...listFields(layers), mountPoint, `${sizeBytes}`, changes ?? ""],
       ...[...listFields(files), ...options],
     ]);
     await porter.first;
@@ -129,11 +137,13 @@ export class Spawner {
 export function terminalWords(
   { tools, user }: Host,
   { pid, started }: FirstProcess,
-  { argv, env, cwd }: Pick<Command, "argv" | "env" | "cwd">,
+  { argv, env, cwd, network }: Pick<Command, "argv" | "env" | "cwd" | "network">,
+  { isImage }: { readonly isImage: boolean },
 ): readonly string[] {
   const [uid, gid] = user === undefined ? ["", ""] : [`${user.uid}`, `${user.gid}`];
   return [
-    ...[tools.perl, "-e", PROGRAM, "enter", process.arch, TOOLKIT_LOADER, `${pid}`, started, uid, gid, cwd],
+    ...[tools.perl, "-e", PROGRAM, "enter", process.arch, TOOLKIT_LOADER, `${pid}`, started, uid, gid],
+    ...[network ?? "none", ownersOf(isImage), cwd],
     ...[...listFields(env), ...argv],
   ];
 }
