@@ -2,6 +2,7 @@
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
+import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { PseudoTerminal, TERMINAL_NAME } from "../pseudo-terminal.ts";
 import type {
@@ -16,7 +17,6 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
-import { assertEnvironment, shellWords, whyNotRunnable } from "./command-words.ts";
 import type { FirstProcess } from "./first-process.ts";
 import type { Host } from "./host.ts";
 import { killEverythingInside } from "./kill-inside.ts";
