@@ -38,8 +38,14 @@ type ScreenBuffer = InstanceType<typeof xterm.Terminal>["buffer"]["active"];
 export interface TerminalProcess {
   /** Environment of argv[0], which is not that of the sandbox. */
   readonly env: Readonly<Record<string, string>>;
+  /** Of argv[0]; `/` when not given. */
+  readonly cwd?: string;
   /** Whom the terminal device belongs to, when it is not the user of this process. */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
+  /** argv[0] runs as the owner; else it becomes him by itself. */
+  readonly isRunByOwner?: boolean;
+  /** Told the terminal's own descriptor before anything else is started. */
+  readonly onOpen?: (fd: number) => void;
   /** Signals the shell, given the process that node-pty started. */
   readonly signal: (pid: number, signal: "SIGHUP" | "SIGKILL") => void;
   /** How long `send` waits for a program that reads nothing; 5 s when not given. */
@@ -66,7 +72,15 @@ export class PseudoTerminal implements Terminal {
       outputLimitBytes = DEFAULT_OUTPUT_LIMIT_BYTES,
       historyLines = DEFAULT_HISTORY_LINES,
     }: TerminalOptions,
-    { env, owner, signal, sendPatienceMs = DEFAULT_SEND_PATIENCE_MS }: TerminalProcess,
+    {
+      env,
+      cwd = "/",
+      owner,
+      isRunByOwner = false,
+      onOpen = () => undefined,
+      signal,
+      sendPatienceMs = DEFAULT_SEND_PATIENCE_MS,
+    }: TerminalProcess,
   ) {
     this.#signal = signal;
     this.#sendPatienceMs = sendPatienceMs;
@@ -83,13 +97,15 @@ export class PseudoTerminal implements Terminal {
       name: TERMINAL_NAME,
       cols: columns,
       rows,
-      cwd: "/",
+      cwd,
       env: { ...env },
       encoding: null,
+      ...(isRunByOwner && owner !== undefined ? { uid: owner.uid, gid: owner.gid } : {}),
     });
     if (!hasInternals(pty))
       throw new InvariantError("node-pty has changed inside", { keys: Object.keys(pty) });
     this.#pty = pty;
+    onOpen(pty.fd);
     if (owner !== undefined) chownSync(pty.ptsName, owner.uid, owner.gid);
     const forget = addLeakingDescriptor(pty.fd);
     // With `encoding: null` data comes as Buffer, whatever the types say.
@@ -103,6 +119,11 @@ export class PseudoTerminal implements Terminal {
         resolve();
       });
     });
+  }
+
+  /** Of the process that runs in it. */
+  get pid(): number {
+    return this.#pty.pid;
   }
 
   send(keys: string | Uint8Array): Promise<number> {

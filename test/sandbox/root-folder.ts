@@ -25,8 +25,8 @@ const PROGRAMS = [
   ...["uname", "wc", "yes", "true", "chmod", "mv", "mknod", "grep", "tr", "readlink"],
 ];
 
-/** @param folder is created, and belongs to the user of sandboxes with all it holds */
-export function makeRootFolder(folder: string): void {
+/** @param folder is created, and belongs to this user with all it holds; to bubblewrap's own when none is given */
+export function makeRootFolder(folder: string, user = sandboxUser()): void {
   const files = new Map<string, string>();
   for (const name of PROGRAMS) {
     const program = ["/usr/bin", "/bin"].map(place => join(place, name)).find(path => existsSync(path));
@@ -51,6 +51,5 @@ export function makeRootFolder(folder: string): void {
   }
   writeFileSync(join(folder, "etc", "os-release"), "NAME=hand-made\n");
   made.add(join(folder, "etc", "os-release"));
-  const user = sandboxUser();
   if (user !== undefined) for (const path of made) chownSync(path, user.uid, user.gid);
 }

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
+import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { PseudoTerminal, TERMINAL_NAME } from "../pseudo-terminal.ts";
 import type {
@@ -19,7 +20,6 @@ import type {
   UploadResult,
 } from "../sandbox.ts";
 import { readTarEntries, type TarEntry } from "../tar-entries.ts";
-import { assertEnvironment, shellWords, whyNotRunnable } from "./command-words.ts";
 import { type Carried, carriedChanges, compareWithImage, isAtOrBelow } from "./file-changes.ts";
 import type { FirstProcess } from "./first-process.ts";
 import type { Host } from "./host.ts";

@@ -1,10 +1,10 @@
 // Sandboxes that are kept by this very process (keeper.ts).
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { removeLeftovers } from "../../store/temporary-file.ts";
+import { assertEnvironment } from "../command-words.ts";
 import type { Lease, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { packFiles } from "../tar.ts";
 import { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
-import { assertEnvironment } from "./command-words.ts";
 import { type Host, openHost } from "./host.ts";
 import { hostImageSetup } from "./host-image.ts";
 import { isolationProblem } from "./isolation.ts";

@@ -1,9 +1,10 @@
 // Runs one command in a process group of its own and takes its output until the command itself has ended: what it
 // leaves running in the background may hold its pipes open for ever.
 import { constants } from "node:os";
+import { OutputReader } from "../output-reader.ts";
 import type { ExecResult } from "../sandbox.ts";
-import { feedInput, OutputReader } from "./command-streams.ts";
 import { endCommand } from "./end-command.ts";
+import { feedInput } from "./feed-input.ts";
 import type { Command, Porter } from "./porter.ts";
 import type { Spawner } from "./spawner.ts";
 

@@ -1,9 +1,9 @@
-// Our ends of a command's pipes. Most commands are short and print little: what they print waits in the pipe until they
-// end and is then read at once. Only one that prints much gets a stream, which costs more than the command itself.
+// Our end of the pipe that a command prints into. Most commands are short and print little: what they print waits in the
+// pipe until they end and is then read at once. Only one that prints much gets a stream, which costs more than the
+// command itself.
 import { closeSync, readSync } from "node:fs";
 import { Socket } from "node:net";
-import { hasCode } from "../../store/file-errors.ts";
-import { writeSome } from "./requests.ts";
+import { hasCode } from "../store/file-errors.ts";
 
 /** As much as a pipe holds, unless it was told to hold more (pipe(7)). */
 const PIPE_BYTES = 64 << 10;
@@ -32,6 +32,7 @@ export class OutputReader {
   #socket: Socket | undefined;
   #timer: NodeJS.Timeout | undefined;
 
+  /** @param fd the reading end, which does not block; it belongs to the reader from now on */
   constructor(fd: number, onChunk: (chunk: Uint8Array) => void) {
     this.#fd = fd;
     this.#onChunk = onChunk;
@@ -99,28 +100,4 @@ function readSome(fd: number): number | undefined {
     if (hasCode(error, "EAGAIN")) return undefined;
     throw error;
   }
-}
-
-/**
- * Writes all bytes and closes. A command that does not read them all is no error.
- *
- * @param keep another end, so that what is written is kept until the command has opened its own
- * @returns ends it
- */
-export function feedInput(
-  { write, keep }: { readonly write: number; readonly keep: number },
-  bytes: Uint8Array,
-): () => void {
-  const written = bytes.length === 0 ? 0 : writeSome(write, bytes);
-  if (written === bytes.length) {
-    closeSync(write);
-    return () => closeSync(keep);
-  }
-  const socket = new Socket({ fd: write, readable: false, writable: true });
-  socket.on("error", () => socket.destroy());
-  socket.end(bytes.subarray(written));
-  return () => {
-    socket.destroy();
-    closeSync(keep);
-  };
 }

@@ -1,5 +1,5 @@
 // A command of the agent as words and variables for the sandbox's own shell.
-import { InputError } from "../../failure/errors.ts";
+import { InputError } from "../failure/errors.ts";
 
 /** Longest single word of a command line is 128 KiB (MAX_ARG_STRLEN); a UTF-16 unit takes up to three bytes. */
 const WORD_CHARACTERS = 30_000;

@@ -1,0 +1,140 @@
+// The driver's side: calls that survive a cut connection. What has not been answered when the connection ends is sent again
+// over the next one under its old id, so that nothing runs twice and nothing is lost.
+import { randomUUID } from "node:crypto";
+import { Failure, InvariantError } from "../../failure/errors.ts";
+import type { FrameStream } from "./frame-stream.ts";
+import { type Answer, Answers, type Operation, Reply, type Request } from "./protocol.ts";
+
+/** Answers that have arrived are named in the next request, or after this time in one of their own. */
+const TELL_ARRIVED_MS = 1_000;
+
+export interface Called<Op extends Operation["op"]> {
+  readonly value: Answer<Op>;
+  readonly body: Uint8Array;
+}
+
+interface Pending {
+  readonly operation: Operation;
+  readonly body: Uint8Array | undefined;
+  readonly resolve: (reply: { readonly value: unknown; readonly body: Uint8Array }) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class DaemonClient {
+  readonly #connect: () => Promise<FrameStream>;
+  readonly #pending = new Map<string, Pending>();
+  #stream: FrameStream | undefined;
+  #arrived: string[] = [];
+  #tellTimer: NodeJS.Timeout | undefined;
+  #connecting: Promise<void> | undefined;
+  #lost: Error | undefined;
+
+  /**
+   * @param connect a connection to the daemon, which has proved who it is. Rejects when there will be none any more, with
+   * the Failure that then ends every call
+   */
+  constructor(connect: () => Promise<FrameStream>) {
+    this.#connect = connect;
+  }
+
+  /** How many calls wait for an answer. */
+  get pendingCount(): number {
+    return this.#pending.size;
+  }
+
+  /** @throws Failure SandboxLost when the daemon is gone */
+  async call<Op extends Operation["op"]>(
+    operation: Extract<Operation, { op: Op }>,
+    body?: Uint8Array,
+  ): Promise<Called<Op>> {
+    if (this.#lost !== undefined) throw this.#lost;
+    const { op } = operation;
+    const id = randomUUID();
+    const reply = await new Promise<{ value: unknown; body: Uint8Array }>((resolve, reject) => {
+      this.#pending.set(id, { operation, body, resolve, reject });
+      if (this.#stream === undefined) void this.#reconnect();
+      else this.#send(this.#stream, id);
+    });
+    const value = Answers[op].safeParse(reply.value);
+    // A daemon that says something else has been taken over by the agent.
+    if (!value.success)
+      throw strange(`its daemon answers ${op} with what is no answer: ${value.error.message}`);
+    return { value: value.data as Answer<Op>, body: reply.body };
+  }
+
+  /** Ends every call, now and later, with this error. */
+  lose(error: Error): void {
+    if (this.#lost !== undefined) return;
+    this.#lost = error;
+    clearTimeout(this.#tellTimer);
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+    this.#stream?.close();
+  }
+
+  /** Of all calls that find no connection one makes the next. */
+  #reconnect(): Promise<void> {
+    this.#connecting ??= this.#connect()
+      .then(
+        stream => this.#use(stream),
+        (error: unknown) => this.lose(error instanceof Error ? error : new Error(`${error}`)),
+      )
+      .finally(() => {
+        this.#connecting = undefined;
+      });
+    return this.#connecting;
+  }
+
+  #use(stream: FrameStream): void {
+    if (this.#lost !== undefined) {
+      stream.close();
+      return;
+    }
+    this.#stream = stream;
+    stream.listen(({ header, body }) => this.#receive(header, body));
+    void stream.closed.then(() => {
+      if (this.#stream !== stream) return;
+      this.#stream = undefined;
+      // Also without a call: a sandbox that has ended is found out at once.
+      if (this.#lost === undefined) void this.#reconnect();
+    });
+    for (const id of this.#pending.keys()) this.#send(stream, id);
+  }
+
+  #send(stream: FrameStream, id: string): void {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) return;
+    const { operation, body } = pending;
+    stream.send({ kind: "request", id, arrived: this.#arrived, operation } satisfies Request, body);
+    this.#arrived = [];
+  }
+
+  #receive(header: unknown, body: Uint8Array): void {
+    const reply = Reply.safeParse(header);
+    const pending = reply.success ? this.#pending.get(reply.data.id) : undefined;
+    if (!reply.success) {
+      this.lose(strange("its daemon sends what is no answer"));
+      return;
+    }
+    const { id } = reply.data;
+    if (pending?.operation.op !== "status") {
+      this.#arrived.push(id);
+      this.#tellTimer ??= setTimeout(() => this.#tellArrived(), TELL_ARRIVED_MS).unref();
+    }
+    if (pending === undefined) return; // answered over two connections
+    this.#pending.delete(id);
+    if ("bug" in reply.data)
+      pending.reject(new InvariantError(reply.data.bug, { operation: pending.operation.op }));
+    else pending.resolve({ value: reply.data.value, body });
+  }
+
+  #tellArrived(): void {
+    this.#tellTimer = undefined;
+    if (this.#arrived.length === 0 || this.#stream === undefined) return;
+    this.call({ op: "status" }).catch(() => undefined); // whoever asks next is told
+  }
+}
+
+function strange(detail: string): Failure {
+  return new Failure("SandboxLost", detail, { retryable: false });
+}

@@ -1,0 +1,327 @@
+// A sandbox whose daemon does what is asked of it, wherever it runs.
+import { randomUUID } from "node:crypto";
+import { Failure, InvariantError } from "../../failure/errors.ts";
+import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
+import { OutputCapture } from "../output-capture.ts";
+import { TERMINAL_NAME } from "../pseudo-terminal.ts";
+import type {
+  CapturedOutput,
+  DownloadResult,
+  ExecOptions,
+  ExecResult,
+  Lease,
+  Terminal,
+  TerminalOptions,
+  TerminalView,
+  UploadOptions,
+  UploadResult,
+} from "../sandbox.ts";
+import type { DaemonClient } from "./client.ts";
+import { BODY_LIMIT_BYTES } from "./frames.ts";
+import { type CapturedSizes, PIECE_BYTES } from "./protocol.ts";
+
+const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
+/** Both streams of a command have to fit into one answer. */
+const OUTPUT_LIMIT_BYTES = BODY_LIMIT_BYTES / 2;
+/** Not a login shell: those set PATH anew, and the image's would be lost. */
+const TERMINAL_SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null && exec bash -i; exec /bin/sh -i"];
+
+/** What commands start with unless they say otherwise. */
+export interface CommandDefaults {
+  readonly workdir: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly user: string | undefined;
+}
+
+export interface UploadDetails extends UploadOptions {
+  /** Entries that are removed before anything is unpacked. */
+  readonly removed?: readonly string[];
+  readonly keepOwners?: boolean;
+}
+
+interface Requested {
+  readonly command: string;
+  readonly result: Promise<ExecResult>;
+}
+
+export class DaemonSandbox {
+  readonly lease: Lease;
+  readonly #client: DaemonClient;
+  readonly #defaults: CommandDefaults;
+  readonly #requested = new Map<string, Requested>();
+  #killing: Promise<void> | undefined;
+
+  constructor(lease: Lease, client: DaemonClient, defaults: CommandDefaults) {
+    this.lease = lease;
+    this.#client = client;
+    this.#defaults = defaults;
+  }
+
+  async exec(command: string, options: ExecOptions): Promise<ExecResult> {
+    const { requestId } = options;
+    if (requestId === undefined) return this.#exec(command, options);
+    const earlier = this.#requested.get(requestId);
+    if (earlier === undefined) {
+      const result = this.#exec(command, options);
+      this.#requested.set(requestId, { command, result });
+      return result;
+    }
+    if (earlier.command !== command)
+      throw new InvariantError("a request id belongs to one command", {
+        requestId,
+        command,
+        first: earlier.command,
+      });
+    return earlier.result;
+  }
+
+  async terminal(options: TerminalOptions): Promise<Terminal> {
+    await this.#killing;
+    const { columns, rows, cwd, env, outputLimitBytes, historyLines } = options;
+    const terminal = randomUUID();
+    const { value } = await this.#client.call({
+      ...{ op: "terminal-open", terminal, argv: TERMINAL_SHELL as string[], columns, rows },
+      ...this.#surroundings(cwd, { ...env, TERM: TERMINAL_NAME }),
+      outputLimitBytes: Math.min(outputLimitBytes ?? DEFAULT_OUTPUT_LIMIT_BYTES, OUTPUT_LIMIT_BYTES),
+      ...(historyLines !== undefined && { historyLines }),
+    });
+    // The agent's doing, for it had all numbers of processes or all terminals.
+    return value.refused === undefined
+      ? new DaemonTerminal(this.#client, terminal)
+      : new RefusedTerminal(value.refused, rows);
+  }
+
+  /** @param details what only providers ask for goes beyond the contract */
+  async upload(
+    tar: Uint8Array,
+    folder: string,
+    { emptied = [], removed = [], keepOwners = false }: UploadDetails = {},
+  ): Promise<UploadResult> {
+    for (const path of [folder, ...emptied, ...removed]) assertPath(path);
+    const transfer = randomUUID();
+    for (let start = 0; ; start += PIECE_BYTES) {
+      const piece = tar.subarray(start, start + PIECE_BYTES);
+      const isLast = start + PIECE_BYTES >= tar.length;
+      const lists = { emptied: [...emptied], removed: [...removed] };
+      const { value } =
+        start === 0
+          ? await this.#client.call({ op: "upload", transfer, folder, ...lists, keepOwners, isLast }, piece)
+          : await this.#client.call({ op: "upload-more", transfer, isLast }, piece);
+      if (value.refused !== undefined) return { refused: value.refused };
+      if (isLast) return { unpacked: true };
+    }
+  }
+
+  /** @param paths only these, each under its own name below the folder */
+  async download(folder: string, limitBytes: number, paths?: readonly string[]): Promise<DownloadResult> {
+    assertPath(folder);
+    const transfer = randomUUID();
+    const pieces: Uint8Array[] = [];
+    const some = paths === undefined ? {} : { paths: [...paths] };
+    let sizeBytes = 0;
+    for (let isFirst = true; ; isFirst = false) {
+      const { value, body } = isFirst
+        ? await this.#client.call({ op: "download", transfer, folder, ...some, limitBytes })
+        : await this.#client.call({ op: "download-more", transfer });
+      switch (value.state) {
+        case "missing":
+          return { missing: true };
+        case "oversized":
+          return { oversized: true };
+        case "refused":
+          return { refused: value.refused ?? "for no reason" };
+        case "done":
+          return { tar: new Uint8Array(Buffer.concat(pieces)) };
+        case "more":
+          pieces.push(body);
+          sizeBytes += body.length;
+          // The daemon counts too; this is for one that the agent has got hold of.
+          if (sizeBytes > limitBytes) return { oversized: true };
+          break;
+        default:
+          value satisfies never;
+      }
+    }
+  }
+
+  killAgents(): Promise<void> {
+    this.#killing ??= this.#kill().finally(() => {
+      this.#killing = undefined;
+    });
+    return this.#killing;
+  }
+
+  async #kill(): Promise<void> {
+    const { value } = await this.#client.call({ op: "kill-agents" });
+    if (value.isEmpty) return;
+    throw new Failure("SandboxLost", `processes inside of sandbox ${this.lease.id} cannot be ended`, {
+      retryable: true,
+    });
+  }
+
+  async #exec(
+    command: string,
+    { cwd, env, user, timeoutMs, stdin, outputLimitBytes, signal, requestId }: ExecOptions,
+  ): Promise<ExecResult> {
+    if (!(timeoutMs > 0))
+      throw new InvariantError("a command's time limit is positive", { timeoutMs, command });
+    signal?.throwIfAborted();
+    const refusal = whyNotRunnable(command);
+    if (refusal !== undefined) return refusedCommand(refusal);
+    await this.#killing;
+    const surroundings = this.#surroundings(cwd, env, user);
+    const id = requestId ?? randomUUID();
+    const leftMs = this.lease.deadlineMs - Date.now();
+    const asked = this.#client.call(
+      {
+        ...{ op: "exec", requestId: id, argv: [...shellWords(command)], ...surroundings },
+        limitMs: Math.max(1, Math.min(timeoutMs, leftMs, LONGEST_TIMER_MS)),
+        outputLimitBytes: Math.min(outputLimitBytes ?? DEFAULT_OUTPUT_LIMIT_BYTES, OUTPUT_LIMIT_BYTES),
+        isKept: requestId !== undefined,
+      },
+      stdin,
+    );
+    const giveUp = (): void => {
+      this.#client.call({ op: "cancel", requestId: id }).catch(() => undefined); // the call itself tells
+    };
+    signal?.addEventListener("abort", giveUp);
+    try {
+      const { value, body } = await asked;
+      if (signal?.aborted) throw signal.reason;
+      const { end, durationMs, stdout, stderr } = value;
+      const errorsAt = stdout.headBytes + stdout.tailBytes;
+      return {
+        ...{ end, durationMs },
+        stdout: capturedOf(stdout, body.subarray(0, errorsAt)),
+        stderr: capturedOf(stderr, body.subarray(errorsAt)),
+      };
+    } finally {
+      signal?.removeEventListener("abort", giveUp);
+    }
+  }
+
+  #surroundings(
+    cwd = this.#defaults.workdir,
+    env: Readonly<Record<string, string>> = {},
+    user = this.#defaults.user,
+  ): { readonly cwd: string; readonly env: Record<string, string>; readonly user?: string } {
+    assertPath(cwd);
+    assertEnvironment(env, "environment of a command");
+    // A shell believes PWD when it names the folder it is in, and so keeps the name of a link.
+    const variables = { PWD: cwd, ...this.#defaults.env, ...env };
+    return { cwd, env: variables, ...(user === undefined ? {} : { user }) };
+  }
+}
+
+/** Longest time that a timer of Node can wait. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+class DaemonTerminal implements Terminal {
+  readonly closed: Promise<void>;
+  readonly #client: DaemonClient;
+  readonly #terminal: string;
+
+  constructor(client: DaemonClient, terminal: string) {
+    this.#client = client;
+    this.#terminal = terminal;
+    // A terminal whose daemon is gone is closed too.
+    this.closed = client.call({ op: "terminal-closed", terminal }).then(
+      () => undefined,
+      () => undefined,
+    );
+  }
+
+  async send(keys: string | Uint8Array): Promise<number> {
+    const bytes = typeof keys === "string" ? Buffer.from(keys) : keys;
+    let taken = 0;
+    for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
+      const piece = bytes.subarray(start, start + PIECE_BYTES);
+      const { value } = await this.#client.call({ op: "terminal-send", terminal: this.#terminal }, piece);
+      taken += value.taken;
+      if (value.taken < piece.length) break;
+    }
+    return taken;
+  }
+
+  async readNew(): Promise<CapturedOutput> {
+    const { value, body } = await this.#client.call({ op: "terminal-read", terminal: this.#terminal });
+    return capturedOf(value, body);
+  }
+
+  async screen(): Promise<readonly string[]> {
+    return (await this.view()).screen;
+  }
+
+  async view(): Promise<TerminalView> {
+    const { value } = await this.#client.call({ op: "terminal-view", terminal: this.#terminal });
+    return value;
+  }
+
+  async resize(columns: number, rows: number): Promise<void> {
+    await this.#client.call({ op: "terminal-resize", terminal: this.#terminal, columns, rows });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.race([
+      this.#client.call({ op: "terminal-close", terminal: this.#terminal }).catch(() => undefined),
+      this.closed,
+    ]);
+    await this.closed;
+  }
+}
+
+/** A terminal that could not be opened shows why, and is closed. */
+class RefusedTerminal implements Terminal {
+  readonly closed = Promise.resolve();
+  readonly #lines: string[];
+
+  constructor(reason: string, rows: number) {
+    this.#lines = [`sh: ${reason}`, ...Array.from({ length: rows - 1 }, () => "")];
+  }
+
+  async send(): Promise<number> {
+    return 0;
+  }
+
+  async readNew(): Promise<CapturedOutput> {
+    return captureText(`${this.#lines[0]}\n`);
+  }
+
+  async screen(): Promise<readonly string[]> {
+    return this.#lines;
+  }
+
+  async view(): Promise<TerminalView> {
+    return { history: [], screen: this.#lines, applicationCursorKeys: false };
+  }
+
+  async resize(): Promise<void> {}
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+function refusedCommand(reason: string): ExecResult {
+  return {
+    end: { kind: "exited", exitCode: 126 },
+    ...{ stdout: captureText(""), stderr: captureText(`sh: ${reason}\n`), durationMs: 0 },
+  };
+}
+
+function captureText(text: string): CapturedOutput {
+  const capture = new OutputCapture(DEFAULT_OUTPUT_LIMIT_BYTES);
+  capture.push(Buffer.from(text));
+  return capture.read();
+}
+
+function capturedOf({ headBytes, omittedBytes }: CapturedSizes, bytes: Uint8Array): CapturedOutput {
+  return {
+    head: new Uint8Array(bytes.subarray(0, headBytes)),
+    tail: new Uint8Array(bytes.subarray(headBytes)),
+    omittedBytes,
+  };
+}
+
+function assertPath(path: string): void {
+  if (!path.startsWith("/") || path.includes("\0"))
+    throw new InvariantError("a path inside is absolute, without NUL", { path });
+}

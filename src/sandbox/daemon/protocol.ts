@@ -1,0 +1,182 @@
+// What driver and daemon say to each other. A request is repeated under its id after the connection was cut, and a daemon
+// that knows the id answers again and does nothing twice. Bytes (input, output, archives) travel in a frame's body.
+import { z } from "zod";
+
+export const PROTOCOL_VERSION = 1;
+
+/** One body of an upload or download; larger archives come in several. */
+export const PIECE_BYTES = 4 << 20;
+
+const Text = z.string();
+const Path = z.string().regex(/^\/[^\0]*$/);
+const Size = z.int().nonnegative();
+const Id = z.string().min(1).max(500);
+
+const Surroundings = {
+  /** All of its environment. */
+  env: z.record(Text, Text),
+  cwd: Path,
+  /** As Docker's USER has it; root when not given. */
+  user: Text.optional(),
+};
+
+export const Operation = z.discriminatedUnion("op", [
+  /** First of all: until when the daemon lets everything live, in Unix ms. */
+  z.strictObject({ op: z.literal("open"), deadlineMs: z.number(), made: z.array(Path) }),
+  z.strictObject({
+    op: z.literal("exec"),
+    requestId: Id,
+    argv: z.array(Text).min(1),
+    ...Surroundings,
+    limitMs: z.number().positive().optional(),
+    outputLimitBytes: Size,
+    /** A caller's own id is remembered for good; others until their result has arrived. */
+    isKept: z.boolean(),
+  }),
+  z.strictObject({
+    op: z.literal("attach"),
+    requestId: Id,
+    /** Of the whole stream, also where bytes of it were left out. */
+    stdoutOffset: Size,
+    stderrOffset: Size,
+    /** The answer waits this long for the command's end. */
+    waitMs: Size,
+  }),
+  z.strictObject({ op: z.literal("signal"), requestId: Id, signal: z.string().regex(/^SIG[A-Z0-9]{2,8}$/) }),
+  z.strictObject({ op: z.literal("cancel"), requestId: Id }),
+  /** Answers when a process has this word in its command line, when the command has ended, or after the limit. */
+  z.strictObject({ op: z.literal("await-word"), requestId: Id, word: Text, limitMs: Size }),
+  z.strictObject({
+    op: z.literal("terminal-open"),
+    terminal: Id,
+    argv: z.array(Text).min(1),
+    ...Surroundings,
+    columns: z.int().min(1).max(10_000),
+    rows: z.int().min(1).max(10_000),
+    outputLimitBytes: Size,
+    historyLines: z.int().min(0).max(1_000_000).optional(),
+  }),
+  z.strictObject({ op: z.literal("terminal-send"), terminal: Id }),
+  z.strictObject({ op: z.literal("terminal-read"), terminal: Id }),
+  z.strictObject({ op: z.literal("terminal-view"), terminal: Id }),
+  z.strictObject({
+    op: z.literal("terminal-resize"),
+    terminal: Id,
+    columns: z.int().min(1).max(10_000),
+    rows: z.int().min(1).max(10_000),
+  }),
+  z.strictObject({ op: z.literal("terminal-closed"), terminal: Id }),
+  z.strictObject({ op: z.literal("terminal-close"), terminal: Id }),
+  z.strictObject({
+    op: z.literal("upload"),
+    transfer: Id,
+    folder: Path,
+    emptied: z.array(Path),
+    /** Entries that are removed before anything is unpacked. */
+    removed: z.array(Path),
+    keepOwners: z.boolean(),
+    isLast: z.boolean(),
+  }),
+  z.strictObject({ op: z.literal("upload-more"), transfer: Id, isLast: z.boolean() }),
+  z.strictObject({
+    op: z.literal("download"),
+    transfer: Id,
+    folder: Path,
+    paths: z.array(Path).optional(),
+    limitBytes: Size,
+  }),
+  z.strictObject({ op: z.literal("download-more"), transfer: Id }),
+  z.strictObject({ op: z.literal("download-stop"), transfer: Id }),
+  z.strictObject({ op: z.literal("kinds"), paths: z.array(Path) }),
+  z.strictObject({ op: z.literal("kill-agents") }),
+  z.strictObject({ op: z.literal("status") }),
+  z.strictObject({ op: z.literal("shutdown") }),
+]);
+export type Operation = z.infer<typeof Operation>;
+
+export const Request = z.strictObject({
+  kind: z.literal("request"),
+  id: Id,
+  /** Answers that have arrived: the daemon may forget them. */
+  arrived: z.array(Id),
+  operation: Operation,
+});
+export type Request = z.infer<typeof Request>;
+
+/** Where in the answer's body the kept bytes of a stream lie: head, then tail. */
+const CapturedSizes = z.strictObject({ headBytes: Size, tailBytes: Size, omittedBytes: Size });
+export type CapturedSizes = z.infer<typeof CapturedSizes>;
+
+const End = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("exited"), exitCode: z.int() }),
+  z.strictObject({ kind: z.literal("signalled"), signal: Text }),
+  z.strictObject({ kind: z.literal("timed-out"), limitMs: z.number() }),
+]);
+
+/** From an offset on: bytes that were left out, then bytes of the body, up to the offset of the next call. */
+const StreamPart = z.strictObject({ omittedBytes: Size, bytes: Size, nextOffset: Size });
+export type StreamPart = z.infer<typeof StreamPart>;
+
+export const FileKind = z.enum(["file", "folder", "link", "other"]);
+export type FileKind = z.infer<typeof FileKind>;
+
+/** The answer to each operation, untrusted where an agent may have got hold of the daemon. */
+export const Answers = {
+  open: z.strictObject({ refused: Text.optional() }),
+  exec: z.strictObject({
+    end: End,
+    durationMs: z.number().nonnegative(),
+    stdout: CapturedSizes,
+    stderr: CapturedSizes,
+  }),
+  attach: z.union([
+    z.strictObject({ unknown: z.literal(true) }),
+    z.strictObject({
+      stdout: StreamPart,
+      stderr: StreamPart,
+      end: End.optional(),
+      durationMs: z.number().optional(),
+    }),
+  ]),
+  signal: z.strictObject({ reached: z.boolean() }),
+  cancel: z.strictObject({}),
+  "await-word": z.strictObject({ state: z.enum(["seen", "ended", "late"]) }),
+  "terminal-open": z.strictObject({ refused: Text.optional() }),
+  "terminal-send": z.strictObject({ taken: Size }),
+  "terminal-read": CapturedSizes,
+  "terminal-view": z.strictObject({
+    history: z.array(Text),
+    screen: z.array(Text),
+    applicationCursorKeys: z.boolean(),
+  }),
+  "terminal-resize": z.strictObject({}),
+  "terminal-closed": z.strictObject({}),
+  "terminal-close": z.strictObject({}),
+  upload: z.strictObject({ refused: Text.optional() }),
+  "upload-more": z.strictObject({ refused: Text.optional() }),
+  download: z.strictObject({
+    state: z.enum(["more", "done", "missing", "oversized", "refused"]),
+    refused: Text.optional(),
+  }),
+  "download-more": z.strictObject({
+    state: z.enum(["more", "done", "oversized", "refused"]),
+    refused: Text.optional(),
+  }),
+  "download-stop": z.strictObject({}),
+  kinds: z.strictObject({ kinds: z.array(FileKind.nullable()) }),
+  "kill-agents": z.strictObject({ isEmpty: z.boolean() }),
+  status: z.strictObject({
+    pid: z.int(),
+    /** Requests whose command runs or whose result is kept. */
+    requests: z.array(z.strictObject({ requestId: Id, hasEnded: z.boolean() })),
+    rssBytes: Size,
+  }),
+  shutdown: z.strictObject({}),
+} as const satisfies Record<Operation["op"], z.ZodType>;
+export type Answer<Op extends Operation["op"]> = z.infer<(typeof Answers)[Op]>;
+
+export const Reply = z.union([
+  z.strictObject({ kind: z.literal("reply"), id: Id, value: z.unknown() }),
+  z.strictObject({ kind: z.literal("reply"), id: Id, bug: Text }),
+]);
+export type Reply = z.infer<typeof Reply>;

@@ -1,0 +1,117 @@
+// Unpacks a tar archive that comes in pieces. Everything happens inside the sandbox, so a link in the archive or in the
+// way leads nowhere else.
+import {
+  chmodSync,
+  lchownSync,
+  linkSync,
+  lstatSync,
+  lutimesSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+} from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { extract, type Header } from "tar-stream";
+import { makeFolder, Refusal, reasonOf } from "./folders.ts";
+
+export interface UnpackOptions {
+  /** Root owns what is unpacked, unless the archive's owners are to be kept. */
+  readonly keepOwners: boolean;
+}
+
+export class Unpacking {
+  readonly #extract = extract();
+  readonly #result: Promise<void>;
+  #failure: unknown;
+
+  constructor(folder: string, options: UnpackOptions) {
+    this.#result = this.#unpack(folder, options);
+    this.#result.catch(error => {
+      this.#failure = error;
+    });
+  }
+
+  /** Resolves when there is room for more. What fails is told at the end. */
+  async write(piece: Uint8Array): Promise<void> {
+    if (this.#failure !== undefined || this.#extract.destroyed || this.#extract.write(piece)) return;
+    await Promise.race([
+      new Promise<void>(resolve => this.#extract.once("drain", () => resolve())),
+      this.#result.catch(() => undefined),
+    ]);
+  }
+
+  /** @throws Refusal for what the sandbox does not take */
+  async end(): Promise<void> {
+    this.#extract.end(undefined);
+    await this.#result;
+  }
+
+  async #unpack(folder: string, options: UnpackOptions): Promise<void> {
+    // Folders get their times and modes last: what is unpacked into them changes the first and may need the second.
+    const folders: { readonly path: string; readonly header: Header }[] = [];
+    try {
+      for await (const entry of this.#extract) {
+        const { header } = entry;
+        const path = join(folder, cleanName(header.name));
+        await placeEntry(path, header, entry as AsyncIterable<Buffer>, folder);
+        if (options.keepOwners) lchownSync(path, header.uid ?? 0, header.gid ?? 0);
+        if (header.type === "directory") folders.push({ path, header });
+        else finishEntry(path, header);
+        entry.resume();
+      }
+      for (const { path, header } of folders.reverse()) finishEntry(path, header);
+    } catch (error) {
+      throw error instanceof Refusal ? error : new Refusal(`cannot unpack: ${reasonOf(error)}`);
+    }
+  }
+}
+
+async function placeEntry(
+  path: string,
+  header: Header,
+  content: AsyncIterable<Buffer>,
+  folder: string,
+): Promise<void> {
+  const { type, linkname = "" } = header;
+  const existing = lstatSync(path, { throwIfNoEntry: false });
+  if (type === "directory") {
+    if (existing !== undefined && !existing.isDirectory() && !existing.isSymbolicLink()) rmSync(path);
+    makeFolder(path);
+    return;
+  }
+  makeFolder(dirname(path));
+  if (existing?.isDirectory()) throw new Refusal(`a folder is in the way: ${path}`);
+  if (existing !== undefined) rmSync(path);
+  if (type === "symlink") symlinkSync(linkname, path);
+  else if (type === "link") linkSync(join(folder, cleanName(linkname)), path);
+  else if (type === "file" || type === "contiguous-file") await writeFile(path, content);
+  else throw new Refusal(`neither file, folder nor link: ${path}`);
+}
+
+async function writeFile(path: string, content: AsyncIterable<Buffer>): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    for await (const chunk of content) await file.writeFile(chunk);
+  } finally {
+    await file.close();
+  }
+}
+
+function finishEntry(path: string, { type, mode, mtime }: Header): void {
+  const time = mtime ?? new Date();
+  if (type === "symlink") {
+    lutimesSync(path, time, time);
+    return;
+  }
+  if (mode !== undefined) chmodSync(path, mode & 0o7777);
+  utimesSync(path, time, time);
+}
+
+/** Like every tar: no name leads above the folder. */
+function cleanName(name: string): string {
+  return name
+    .split("/")
+    .filter(part => part !== "" && part !== "." && part !== "..")
+    .join("/");
+}

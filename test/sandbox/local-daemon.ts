@@ -1,0 +1,125 @@
+// The sandbox daemon as process 1 of a namespace of this machine, over a root that holds nothing but a shell: what a
+// container engine would do, without one.
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DaemonClient } from "../../src/sandbox/daemon/client.ts";
+import { DaemonSandbox } from "../../src/sandbox/daemon/daemon-sandbox.ts";
+import { DriverDoor } from "../../src/sandbox/daemon/driver-door.ts";
+import type { FrameStream } from "../../src/sandbox/daemon/frame-stream.ts";
+import { makeToken } from "../../src/sandbox/daemon/handshake.ts";
+import {
+  DAEMON_ENV,
+  DOOR_MOUNT,
+  daemonWords,
+  openToolkit,
+  TOOLKIT_MOUNT,
+} from "../../src/sandbox/daemon/toolkit.ts";
+import { makeRootFolder } from "./root-folder.ts";
+
+export const BUSYBOX = "/bin/busybox";
+export const hasBusybox = existsSync(BUSYBOX);
+
+export interface LocalDaemon extends AsyncDisposable {
+  readonly sandbox: DaemonSandbox;
+  readonly client: DaemonClient;
+  readonly door: DriverDoor;
+  readonly token: string;
+  readonly process: ChildProcess;
+  readonly doorFolder: string;
+  /** The connection of the moment. */
+  readonly stream: () => FrameStream;
+  /** The same sandbox for a second driver, after the first is gone. */
+  readonly takeOver: () => Promise<LocalDaemon>;
+}
+
+export function toolkitForTests(): string {
+  return openToolkit(join(tmpdir(), `t1-${process.getuid?.()}`, "toolkits"));
+}
+
+/** @param root `busybox`: /bin/sh and nothing else; `programs`: the usual small programs of this machine */
+export async function startLocalDaemon(
+  root: "busybox" | "programs" = "programs",
+  { lifeMs = 120_000, words }: { readonly lifeMs?: number; readonly words?: readonly string[] } = {},
+): Promise<LocalDaemon> {
+  const folder = mkdtempSync(join(tmpdir(), "t1-d-"));
+  chmodSync(folder, 0o755);
+  const doorFolder = join(folder, "door");
+  mkdirSync(doorFolder);
+  const image = join(folder, "root");
+  if (root === "busybox") {
+    mkdirSync(join(image, "bin"), { recursive: true });
+    copyFileSync(BUSYBOX, join(image, "bin/sh"));
+    symlinkSync("sh", join(image, "bin/busybox"));
+  } else makeRootFolder(image, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
+  const options = [
+    ...["--unshare-all", "--as-pid-1", "--uid", "0", "--gid", "0", "--die-with-parent", "--clearenv"],
+    ...["--cap-drop", "ALL", ...CAPABILITIES.flatMap(name => ["--cap-add", `CAP_${name}`])],
+    ...Object.entries(DAEMON_ENV).flatMap(([name, value]) => ["--setenv", name, value]),
+    ...[
+      "--bind",
+      image,
+      "/",
+      "--ro-bind",
+      toolkitForTests(),
+      TOOLKIT_MOUNT,
+      "--ro-bind",
+      doorFolder,
+      DOOR_MOUNT,
+    ],
+    ...["--proc", "/proc", "--dev", "/dev", "--"],
+  ];
+  const started = spawn("bwrap", [...options, ...(words ?? daemonWords("connect", `${DOOR_MOUNT}/s`))], {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { PATH: process.env.PATH },
+  });
+  const exited = new Promise<string>(resolve =>
+    started.once("exit", (code, signal) => resolve(`${code ?? signal}`)),
+  );
+  let gone: string | undefined;
+  void exited.then(end => {
+    gone = `its daemon ended: ${end}`;
+  });
+  const token = makeToken();
+  const lease = { id: folder, generation: 1, deadlineMs: Date.now() + lifeMs };
+  const attach = async (isGrant: boolean): Promise<LocalDaemon> => {
+    const door = await DriverDoor.open({ folder: doorFolder, token, isGrant, whyGone: async () => gone });
+    let current: FrameStream | undefined;
+    const client = new DaemonClient(async () => {
+      current = await door.connect();
+      return current;
+    });
+    const { value } = await client.call({ op: "open", deadlineMs: lease.deadlineMs, made: ["/app", "/tmp"] });
+    if (value.refused !== undefined) throw new Error(value.refused);
+    const sandbox = new DaemonSandbox(lease, client, {
+      ...{ workdir: "/app", env: { PATH: "/usr/bin:/bin" }, user: undefined },
+    });
+    return {
+      ...{ sandbox, client, door, token, process: started, doorFolder },
+      stream: () => {
+        if (current === undefined) throw new Error("nobody is connected");
+        return current;
+      },
+      takeOver: async () => {
+        client.lose(new Error("this driver is gone"));
+        door.close();
+        return attach(false);
+      },
+      [Symbol.asyncDispose]: async () => {
+        started.kill("SIGKILL");
+        await exited;
+        client.lose(new Error("the test has ended"));
+        door.close();
+        rmSync(folder, { recursive: true, force: true });
+      },
+    };
+  };
+  return attach(true);
+}
+
+/** As the docker provider leaves them. */
+const CAPABILITIES = [
+  ...["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"],
+  ...["NET_BIND_SERVICE", "SYS_CHROOT"],
+];
