@@ -22,8 +22,17 @@ describe("openStore", () => {
   });
 
   it.each([
-    ["s3://bucket/prefix", "stores in S3 come with the AWS deployment"],
-    ["S3://bucket", "stores in S3 come with the AWS deployment"],
+    ["s3://", "expected the name of a bucket"],
+    ["s3:bucket", "expected the name of a bucket"],
+    ["S3://Bucket/x", "expected the name of a bucket"],
+    ["s3://arn:aws:s3:eu-west-1:1:accesspoint/x", "expected the name of a bucket"],
+    ["s3://bucket--euw1-az1--x-s3", "directory buckets list their keys in no order"],
+    ["s3://bucket/a//b", "without empty segments"],
+    ["s3://bucket/../b", "no segment . or .."],
+    [`s3://bucket/${"x".repeat(121)}`, "a prefix of at most 120 bytes"],
+    ["s3://bucket/x?profile=ada", 'no settings but region and endpoint, got "profile"'],
+    ["s3://bucket/x?region=EU", "a region like eu-west-1"],
+    ["s3://bucket/x?endpoint=localhost:9000", "expected an http:// or https:// URL"],
     ["https://host/x", "got scheme https:"],
     ["gs://bucket", "got scheme gs:"],
     ["file://host/folder", "expected file:/// and an absolute path"],

@@ -5,8 +5,8 @@ import { openFileStore } from "./file-store.ts";
 import type { ObjectStore } from "./object-store.ts";
 
 /**
- * @param url `file:///absolute/folder`, or the path of a folder
- * @throws InputError for every other kind of URL, and as `openFileStore` does
+ * @param url `file:///absolute/folder`, the path of a folder, or `s3://bucket/prefix` (s3/s3-url.ts)
+ * @throws InputError for every other kind of URL, and as `openFileStore` and `openS3Store` do
  */
 export function openStore(url: string): Promise<ObjectStore> {
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(url)?.[1]?.toLowerCase();
@@ -16,10 +16,16 @@ export function openStore(url: string): Promise<ObjectStore> {
     case "file":
       return openFileStore(pathOf(url));
     case "s3":
-      throw refuse(url, "expected a folder: stores in S3 come with the AWS deployment");
+      // Only then: loading the SDK takes longer than most commands.
+      return openInBucket(url);
     default:
-      throw refuse(url, `expected a folder or a file: URL, got scheme ${scheme}:`);
+      throw refuse(url, `expected a folder, a file: or an s3: URL, got scheme ${scheme}:`);
   }
+}
+
+async function openInBucket(url: string): Promise<ObjectStore> {
+  const { openS3Store } = await import("./s3/s3-store.ts");
+  return openS3Store(url);
 }
 
 function assertPath(path: string): string {
@@ -42,6 +48,6 @@ function refuse(url: string, expected: string): InputError {
     what: "cannot open store",
     where: JSON.stringify(url),
     expected,
-    fix: "write e.g. ./runs",
+    fix: "write e.g. ./runs or s3://my-bucket/runs",
   });
 }
