@@ -1,0 +1,44 @@
+// Which errors a Retry or Catch means, and how long a retrier waits.
+// Source: Amazon States Language, "Errors" and "Retrying after error"; developer guide, "Error names".
+import type { RandomStream } from "../random/stream.ts";
+import type { Retrier } from "./machine.ts";
+
+/** Ends every execution: no Retry and no Catch sees it, not even by its own name. */
+const ALWAYS_FATAL = "States.Runtime";
+
+/** @param errorName undefined when whoever failed the task gave none */
+export function matchesError(errorEquals: readonly string[], errorName: string | undefined): boolean {
+  if (errorName === ALWAYS_FATAL) return false;
+  return errorEquals.some(pattern => {
+    switch (pattern) {
+      case "States.ALL":
+        return errorName !== "States.DataLimitExceeded";
+      case "States.TaskFailed":
+        // "any known error name except for States.Timeout"; a missed heartbeat is a kind of it.
+        return !["States.Timeout", "States.HeartbeatTimeout", "States.DataLimitExceeded"].includes(
+          errorName ?? "",
+        );
+      case "States.Timeout":
+        return errorName === "States.Timeout" || errorName === "States.HeartbeatTimeout";
+      default:
+        return pattern === errorName;
+    }
+  });
+}
+
+/**
+ * Wait before a retry.
+ *
+ *   min(interval · backoffRate^(n-1), maxDelay), with FULL jitter a uniform share of it
+ *
+ * @param retryNumber n, 1 for the first retry of this retrier
+ * @returns milliseconds
+ */
+export function retryDelayMs(retrier: Retrier, retryNumber: number, random: RandomStream): number {
+  const seconds = Math.min(
+    retrier.intervalSeconds * retrier.backoffRate ** (retryNumber - 1),
+    retrier.maxDelaySeconds ?? Number.POSITIVE_INFINITY,
+    99_999_999,
+  );
+  return 1000 * seconds * (retrier.jitter === "FULL" ? random.uniform() : 1);
+}

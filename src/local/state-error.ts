@@ -1,0 +1,31 @@
+// How a state fails: an error name, which Retry and Catch match, and a cause for people. Both may be missing.
+import type { ServiceErrorName, StatesErrorName } from "./error-names.ts";
+import type { JsonObject } from "./json-value.ts";
+
+/** An executor may also report the error type of a handler's own exception, which can be any text. */
+export type ErrorName = StatesErrorName | ServiceErrorName | (string & {});
+
+export class StateError extends Error {
+  override readonly name = "StateError";
+  readonly errorName: ErrorName | undefined;
+  readonly causeText: string | undefined;
+
+  constructor(errorName: ErrorName | undefined, causeText?: string) {
+    super(`${errorName ?? "(no error name)"}: ${causeText ?? "(no cause)"}`);
+    this.errorName = errorName;
+    this.causeText = causeText;
+  }
+
+  /** `$states.errorOutput` and the default output of a Catch. */
+  get output(): JsonObject {
+    return { Error: this.errorName ?? null, Cause: this.causeText ?? null };
+  }
+
+  /** The details of a failing event: what is missing is left out. */
+  get details(): { readonly error?: string; readonly cause?: string } {
+    return {
+      ...(this.errorName !== undefined && { error: this.errorName }),
+      ...(this.causeText !== undefined && { cause: this.causeText }),
+    };
+  }
+}
