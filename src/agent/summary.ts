@@ -36,7 +36,7 @@ export interface Asked {
   readonly record: Omit<TranscriptTurn, "purpose" | "prompt">;
 }
 
-export interface HandedOver {
+interface HandedOver {
   /** The new conversation, up to where its first answer begins. */
   readonly stream: TokenStream;
   /** Text of the message that it goes on from. */

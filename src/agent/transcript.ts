@@ -11,7 +11,7 @@ const CommandEnd = z.discriminatedUnion("kind", [
 ]);
 
 /** The calls by which a conversation that fills the context is handed over to a new one (summary.ts). */
-export const SUMMARY_CALLS = ["summary", "questions", "answers", "short-summary"] as const;
+const SUMMARY_CALLS = ["summary", "questions", "answers", "short-summary"] as const;
 export type SummaryCall = (typeof SUMMARY_CALLS)[number];
 
 export const TranscriptTurn = z.strictObject({

@@ -34,7 +34,8 @@ export function scriptedSampler(
       prompts.push(prompt);
       if (line === undefined) throw new Error(`the script is over; the prompt ends in ${prompt.slice(-300)}`);
       const answer = typeof line === "string" ? line : line(prompt);
-      const whole = [...tokenizer.encodeText(answer), chat.endOfTurn];
+      // One character at a time, as no tokenizer would encode it: whoever tokenises an answer again gives himself away.
+      const whole = [...[...answer].flatMap(one => tokenizer.encodeText(one)), chat.endOfTurn];
       const sampled = Int32Array.from(whole.slice(0, maxNewTokens));
       const logProbs = Float32Array.from(sampled, id => -1 / (1 + id));
       const routes = allocateRoutes(tokens.length + sampled.length - 1 - routesHeld, LAYOUT);

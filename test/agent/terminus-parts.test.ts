@@ -108,6 +108,12 @@ describe("output since the last look", () => {
       "Current Terminal Screen:\ntext\n~\n~\n",
     ],
     [
+      "the screen, when the oldest lines are forgotten and the same was printed again",
+      view(["box# seq 2", "1"], ["2", "box#"]),
+      view(["2", "box# seq 2", "1"], ["2", "box#"]),
+      "Current Terminal Screen:\n2\nbox#\n",
+    ],
+    [
       "everything, when nothing was there before",
       view([], ["", ""]),
       view([], ["hello", ""]),

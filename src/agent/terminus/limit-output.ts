@@ -1,7 +1,7 @@
 // Long output loses its middle; a policy reads how much is missing. Words: Harbor 0.26, agents/terminus_2.
 
 /** Harbor's limit of one observation. */
-export const OUTPUT_LIMIT_BYTES = 10_000;
+const OUTPUT_LIMIT_BYTES = 10_000;
 
 /** The first and the last half of the limit, cut between characters. UTF-8 bytes are counted, the marker is not. */
 export function limitOutput(text: string, limitBytes: number = OUTPUT_LIMIT_BYTES): string {

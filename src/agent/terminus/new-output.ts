@@ -23,9 +23,13 @@ export function screenText({ screen }: Pick<TerminalView, "screen">): string {
   return linesText(screen);
 }
 
+/**
+ * Only what stands at the top is surely what was seen before: once old lines are forgotten, a program that prints the
+ * same again would be taken for one that printed nothing.
+ */
 function newPart(previous: string, whole: string): string {
   const at = whole.indexOf(previous);
-  if (at === -1) return "";
+  if (at === -1 || stripSpace(whole.slice(0, at)) !== "") return "";
   return whole.slice(at + Math.max(0, previous.lastIndexOf("\n")));
 }
 
