@@ -1,35 +1,37 @@
 // One episode: prompt → answer → command → observation → … until something ends it. Text goes in once and is never
 // tokenised again; the stream of token ids is what happened.
 import type { EndReason } from "../failure/end-reason.ts";
+import { InvariantError } from "../failure/errors.ts";
 import type { ChatFormat } from "../model/chat-format.ts";
 import type { Tokenizer } from "../model/tokenizer.ts";
 import { deriveSeed } from "../random/seed.ts";
 import type { PolicyReference, Sampler, SamplingSettings } from "../sampler/sampler.ts";
-import { capturedText } from "../sandbox/captured-text.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Chunk } from "../trajectory/chunk.ts";
 import type { RouteLayout } from "../trajectory/routes.ts";
 import { TokenStream } from "../trajectory/stream.ts";
-import { formatObservation, limitTokens, parseAnswer, shellText } from "./compact-protocol.ts";
-import type { TranscriptTurn } from "./transcript.ts";
+import { limitTokens } from "./limit-tokens.ts";
+import type { Conversation, Played, Protocol, ProtocolLimits } from "./protocol.ts";
+import { type Asked, handOver, type SummarySettings } from "./summary.ts";
+import type { SummaryCall, TranscriptTurn } from "./transcript.ts";
 
-export interface EpisodeLimits {
+export interface EpisodeLimits extends ProtocolLimits {
   readonly turns: number;
   /** Sampled tokens of one answer, its end-of-turn token included. */
   readonly answerTokens: number;
   /** Tokens of the whole stream. */
   readonly contextTokens: number;
   readonly observationTokens: number;
-  readonly commandTimeoutMs: number;
   /** Time of the agent as a whole; waiting for the sampler does not count. */
   readonly timeLimitMs: number;
-  /** Kept output of one command. */
-  readonly outputBytes: number;
 }
 
 export interface EpisodeSetup {
   readonly instruction: string;
+  readonly protocol: Protocol;
   readonly limits: EpisodeLimits;
+  /** Without it a full context ends the episode. */
+  readonly summary?: SummarySettings;
   readonly chat: ChatFormat;
   readonly tokenizer: Tokenizer;
   readonly sampling: SamplingSettings;
@@ -42,8 +44,9 @@ export interface EpisodeSetup {
 
 export interface EpisodeOutcome {
   readonly endReason: Exclude<EndReason, "failure">;
-  /** Empty when the prompt alone filled the context. */
+  /** In the order of their answers; empty when the prompt alone filled the context. */
   readonly chunks: readonly Chunk[];
+  /** One record per answer of the chunks, in their order. */
   readonly transcript: readonly TranscriptTurn[];
   readonly samplerMs: number;
   readonly sandboxMs: number;
@@ -52,97 +55,177 @@ export interface EpisodeOutcome {
 /** Between the kept head and tail of a long observation. */
 const CUT_MARKER = "\n[...]\n";
 
+interface EpisodeServices {
+  readonly sampler: Sampler;
+  readonly sandbox: Sandbox;
+  readonly now?: () => number;
+}
+
 /**
  * @throws Failure when sampler or sandbox fail by themselves; whatever the agent does is an outcome
  */
-export async function runEpisode(
-  setup: EpisodeSetup,
-  {
-    sampler,
-    sandbox,
-    now = performance.now.bind(performance),
-  }: { readonly sampler: Sampler; readonly sandbox: Sandbox; readonly now?: () => number },
-): Promise<EpisodeOutcome> {
-  const { limits, chat, tokenizer } = setup;
-  const stream = new TokenStream();
-  const transcript: TranscriptTurn[] = [];
+export async function runEpisode(setup: EpisodeSetup, services: EpisodeServices): Promise<EpisodeOutcome> {
+  const { now = performance.now.bind(performance) } = services;
   const startedAt = now();
-  let samplerMs = 0;
-  let sandboxMs = 0;
-  const finish = (endReason: EpisodeOutcome["endReason"]): EpisodeOutcome => ({
-    endReason,
-    chunks: transcript.length === 0 ? [] : [stream.finish(setup.layout)],
-    transcript,
-    samplerMs,
-    sandboxMs,
-  });
-
-  stream.appendGiven(chat.opening(withoutFinalNewline(setup.instruction)));
-  for (let turn = 0; turn < limits.turns; turn++) {
-    if (setup.signal?.aborted) return finish("cancelled");
-    const maxNewTokens = Math.min(limits.answerTokens, limits.contextTokens - stream.length);
-    if (maxNewTokens <= 0) return finish("context_limit");
-
-    const askedAt = now();
-    const start = stream.length;
-    const generation = await sampler.generate({
-      tokens: stream.tokens(),
-      routesHeld: stream.routesHeld,
-      sampling: setup.sampling,
-      stop: [chat.endOfTurn],
-      maxNewTokens,
-      seed: deriveSeed(setup.seed, "turn", turn),
-      policy: setup.policy,
-    });
-    const waitedMs = now() - askedAt;
-    samplerMs += waitedMs;
-    stream.appendSampled(generation);
-    const complete = generation.finishReason === "stop";
-    const answer = tokenizer.decode(complete ? generation.tokens.subarray(0, -1) : generation.tokens);
-    const record = { turn, start, end: stream.length, answer, samplerMs: waitedMs };
-
-    // An answer that ran out of room has no end; nothing may be appended to it.
-    if (!complete) {
-      transcript.push(record);
-      return finish("context_limit");
-    }
-    const action = parseAnswer(answer);
-    if (action.kind === "done") {
-      transcript.push(record);
-      return finish("completed");
-    }
-    const leftMs = limits.timeLimitMs - (now() - startedAt - samplerMs);
-    if (leftMs <= 0) {
-      transcript.push(record);
-      return finish("time_limit");
-    }
-    const result = await sandbox.exec(shellText(action.command), {
-      timeoutMs: Math.min(limits.commandTimeoutMs, leftMs),
-      outputLimitBytes: limits.outputBytes,
-      requestId: `turn-${turn}`,
-    });
-    sandboxMs += result.durationMs;
-    const observation = formatObservation(capturedText(result.stdout), result.end);
-    transcript.push({
-      ...record,
-      command: action.command,
-      observation,
-      result: result.end,
-      commandMs: result.durationMs,
-    });
-
-    if (now() - startedAt - samplerMs >= limits.timeLimitMs) return finish("time_limit");
-    const marker = tokenizer.encodeText(CUT_MARKER);
-    const next = chat.observation(
-      limitTokens(tokenizer.encodeText(observation), limits.observationTokens, marker),
-    );
-    if (stream.length + next.length >= limits.contextTokens) return finish("context_limit");
-    stream.appendGiven(next);
+  const conversation = await setup.protocol.open(services.sandbox, setup.instruction, setup.limits);
+  try {
+    return await new Episode(setup, conversation, services.sampler, now, startedAt).run();
+  } finally {
+    await conversation[Symbol.asyncDispose]();
   }
-  return finish("turn_limit");
 }
 
-/** A text file ends in a newline that is no part of what it says. */
-function withoutFinalNewline(instruction: string): string {
-  return instruction.endsWith("\n") ? instruction.slice(0, -1) : instruction;
+class Episode {
+  readonly #setup: EpisodeSetup;
+  readonly #conversation: Conversation;
+  readonly #sampler: Sampler;
+  readonly #now: () => number;
+  readonly #startedAt: number;
+  readonly #chunks: Chunk[] = [];
+  readonly #transcript: TranscriptTurn[] = [];
+  #stream = new TokenStream();
+  #samplerMs = 0;
+  #sandboxMs = 0;
+
+  constructor(
+    setup: EpisodeSetup,
+    conversation: Conversation,
+    sampler: Sampler,
+    now: () => number,
+    startedAt: number,
+  ) {
+    this.#setup = setup;
+    this.#conversation = conversation;
+    this.#sampler = sampler;
+    this.#now = now;
+    this.#startedAt = startedAt;
+  }
+
+  async run(): Promise<EpisodeOutcome> {
+    const endReason = await this.#play();
+    this.#closeChunk();
+    return {
+      endReason,
+      chunks: this.#chunks,
+      transcript: this.#transcript,
+      samplerMs: this.#samplerMs,
+      sandboxMs: this.#sandboxMs,
+    };
+  }
+
+  async #play(): Promise<EpisodeOutcome["endReason"]> {
+    const { limits, chat, signal } = this.#setup;
+    let prompt: string | undefined = this.#conversation.opening;
+    this.#stream.appendGiven(chat.opening(prompt));
+    for (let turn = 0; turn < limits.turns; turn++) {
+      if (signal?.aborted) return "cancelled";
+      const maxNewTokens = Math.min(limits.answerTokens, limits.contextTokens - this.#stream.length);
+      if (maxNewTokens <= 0) return "context_limit";
+      const { generation, record } = await this.#ask(
+        this.#stream,
+        maxNewTokens,
+        turn,
+        deriveSeed(this.#setup.seed, "turn", turn),
+      );
+      const turnRecord = { ...record, ...(prompt !== undefined && { prompt }) };
+      prompt = undefined;
+      // An answer that ran out of room has no end; nothing may be appended to it.
+      if (generation.finishReason !== "stop") {
+        this.#transcript.push(turnRecord);
+        return "context_limit";
+      }
+      const leftMs = this.#leftMs();
+      const played = await this.#conversation.play(record.answer, { turn, leftMs, signal });
+      this.#sandboxMs += played.log.commandMs ?? 0;
+      this.#transcript.push({ ...turnRecord, ...played.log });
+      if (played.kind === "ended") return played.reason;
+      if (this.#leftMs() <= 0) return "time_limit";
+
+      const next = this.#encodeObservation(played);
+      const isFull = this.#stream.length + next.length >= limits.contextTokens;
+      if (!this.#wantsSummary(isFull, turn)) {
+        if (isFull) return "context_limit";
+        this.#stream.appendGiven(next);
+        continue;
+      }
+      prompt = await this.#handOver(turn);
+      if (prompt === undefined) return signal?.aborted ? "cancelled" : "context_limit";
+    }
+    return "turn_limit";
+  }
+
+  #leftMs(): number {
+    return this.#setup.limits.timeLimitMs - (this.#now() - this.#startedAt - this.#samplerMs);
+  }
+
+  async #ask(stream: TokenStream, maxNewTokens: number, turn: number, seed: string): Promise<Asked> {
+    const { sampling, chat, policy, tokenizer } = this.#setup;
+    const askedAt = this.#now();
+    const start = stream.length;
+    const generation = await this.#sampler.generate({
+      tokens: stream.tokens(),
+      routesHeld: stream.routesHeld,
+      sampling,
+      stop: [chat.endOfTurn],
+      maxNewTokens,
+      seed,
+      policy,
+    });
+    const samplerMs = this.#now() - askedAt;
+    this.#samplerMs += samplerMs;
+    stream.appendSampled(generation);
+    const isWhole = generation.finishReason === "stop";
+    const answer = tokenizer.decode(isWhole ? generation.tokens.subarray(0, -1) : generation.tokens);
+    return { generation, record: { turn, start, end: stream.length, answer, samplerMs } };
+  }
+
+  #encodeObservation(played: Played & { readonly kind: "observed" }): number[] {
+    const { chat, tokenizer, limits } = this.#setup;
+    const marker = tokenizer.encodeText(CUT_MARKER);
+    const encode = (text: string, limit: number): number[] =>
+      limitTokens(tokenizer.encodeText(text), limit, marker);
+    if (played.role === "user") return chat.observation(encode(played.text, limits.observationTokens));
+    // Several responses share the room of one observation.
+    const share = Math.max(1, Math.floor(limits.observationTokens / played.texts.length));
+    return chat.toolResponses(played.texts.map(text => encode(text, share)));
+  }
+
+  /** Not before the last turn, which nothing would come of. */
+  #wantsSummary(isFull: boolean, turn: number): boolean {
+    const { summary, limits } = this.#setup;
+    if (summary === undefined || turn + 1 >= limits.turns) return false;
+    return isFull || limits.contextTokens - this.#stream.length < summary.freeTokens;
+  }
+
+  /** @returns the message that the new conversation goes on from; undefined when no summary helps, or it was cancelled */
+  async #handOver(turn: number): Promise<string | undefined> {
+    const { summary, chat, tokenizer, layout, limits, seed, signal } = this.#setup;
+    const { handover, opening } = this.#conversation;
+    if (summary === undefined || handover === undefined) {
+      throw new InvariantError("this protocol cannot be compacted", { summary });
+    }
+    const old = this.#stream;
+    this.#closeChunk();
+    if (signal?.aborted) return undefined;
+    const { chunks, transcript, handedOver } = await handOver(old, opening, handover, summary, {
+      chat,
+      tokenizer,
+      layout,
+      contextTokens: limits.contextTokens,
+      screenTokens: limits.observationTokens,
+      ask: (stream: TokenStream, maxNewTokens: number, call: SummaryCall) =>
+        this.#ask(stream, maxNewTokens, turn, deriveSeed(seed, "summary", turn, call)),
+    });
+    this.#chunks.push(...chunks);
+    this.#transcript.push(...transcript);
+    if (handedOver === undefined) return undefined;
+    this.#stream = handedOver.stream;
+    return handedOver.prompt;
+  }
+
+  /** What was added after the last answer was never fed; a stream without an answer is no chunk. */
+  #closeChunk(): void {
+    if (this.#stream.answerEnds.length > 0) this.#chunks.push(this.#stream.finish(this.#setup.layout));
+    this.#stream = new TokenStream();
+  }
 }

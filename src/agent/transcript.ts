@@ -10,11 +10,19 @@ const CommandEnd = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("timed-out"), limitMs: Milliseconds }),
 ]);
 
+/** The calls by which a conversation that fills the context is handed over to a new one (summary.ts). */
+const SUMMARY_CALLS = ["summary", "questions", "answers", "short-summary"] as const;
+export type SummaryCall = (typeof SUMMARY_CALLS)[number];
+
 export const TranscriptTurn = z.strictObject({
   turn: z.int().nonnegative(),
   /** Sampled tokens of the turn in its chunk: [start, end). */
   start: z.int().nonnegative(),
   end: z.int().nonnegative(),
+  /** Set on calls that made a summary of the work; they are no turns of the episode. */
+  purpose: z.enum(SUMMARY_CALLS).optional(),
+  /** What opened the conversation, on its first answer; what was asked, on a call for a summary. */
+  prompt: z.string().optional(),
   answer: z.string(),
   command: z.string().optional(),
   /** Text of the observation before it was cut to its limit of tokens. */

@@ -92,6 +92,39 @@ function shapesOf(schema: z.core.$ZodType): Record<string, z.core.$ZodType>[] {
   return [];
 }
 
+/**
+ * Tokens of our own words in the calls of a summary and in what it leaves, at four bytes each, which most vocabularies
+ * need: src/agent/summary.ts has fewer, and a test holds it to that. The task itself comes on top; no config knows it.
+ */
+export const SUMMARY_PROMPT_TOKENS = 1200;
+
+/** A summary that cannot be made, or that frees too little, would fail in every episode; T1 had 98 % of them fail. */
+function summaryProblems({ agent }: RunConfig): Problem[] {
+  const { summary, protocol, contextTokens, observationTokens, answerTokens } = agent;
+  if (summary === undefined) return [];
+  const path = ["agent", "summary"];
+  if (!protocol.startsWith("terminus-")) {
+    return [{ path, message: `only terminus-json and terminus-xml make summaries, not ${protocol}` }];
+  }
+  const calls = 3 * summary.answerTokens + SUMMARY_PROMPT_TOKENS;
+  const turn = observationTokens + answerTokens;
+  const problems: Problem[] = [];
+  if (summary.freeTokens < turn + calls) {
+    problems.push({
+      path: [...path, "freeTokens"],
+      message: `must be at least ${turn + calls}: a turn (${turn}) and the three calls (${calls}) have to fit, got ${summary.freeTokens}`,
+    });
+  }
+  const kept = calls + observationTokens;
+  if (contextTokens < kept + summary.freeTokens) {
+    problems.push({
+      path: ["agent", "contextTokens"],
+      message: `must be at least ${kept + summary.freeTokens} with agent.summary: what a summary keeps (${kept}) and freeTokens (${summary.freeTokens}), or one would follow the other, got ${contextTokens}`,
+    });
+  }
+  return problems;
+}
+
 /** What no single key can say. */
 function contradictions(config: RunConfig): Problem[] {
   const problems: Problem[] = [];
@@ -114,11 +147,18 @@ function contradictions(config: RunConfig): Problem[] {
       message: `must be below agent.contextTokens (${agent.contextTokens})`,
     });
   }
+  problems.push(...summaryProblems(config));
   if (sampling.temperature === 0 || sampling.topP !== 1 || sampling.topK !== 0) {
     problems.push({
       path: ["sampling"],
       message:
         "training needs temperature above 0, topP 1 and topK 0: the trainer's distribution would be another one",
+    });
+  }
+  if (config.kind === "sft" && agent.protocol !== "compact") {
+    problems.push({
+      path: ["agent", "protocol"],
+      message: "demonstrations are written for compact: leave it out, or train by PPO",
     });
   }
   if (config.kind === "sft" && (config.policy === undefined) === (config.model === undefined)) {

@@ -58,11 +58,31 @@ const Rollout = z
   .prefault({})
   .meta({ description: "How episodes are run." });
 
+const Summary = z
+  .strictObject({
+    freeTokens: Count.default(8000).meta({
+      description:
+        "A summary is made when fewer tokens of the context are left. 8000: Terminus-2's. It has to hold what a turn adds and the three calls, or each summary would forget the newest turns; this is checked.",
+    }),
+    answerTokens: Count.default(1024).meta({
+      description:
+        "Sampled tokens of each of the three calls (summary, questions, answers). One that needs more is dropped, and the work goes on from the screen and a few sentences.",
+    }),
+    train: z.boolean().default(true).meta({
+      description:
+        "Train the calls like turns, under the episode's reward. On: the policy chose those words, and what they leave out decides the rest of the episode. Off: they are recorded, with their receipts, and no part of any loss.",
+    }),
+  })
+  .meta({
+    description:
+      "What happens when the context is full (protocols terminus-json and terminus-xml). Left out: the episode ends as cut, so that no run pays for summaries it did not ask for. Given, even empty: the policy hands its work over to itself in a new conversation, and the episode goes on in a new chunk.",
+  });
+
 const Agent = z
   .strictObject({
-    protocol: z.enum(["compact"]).default("compact").meta({
+    protocol: z.enum(["compact", "terminus-json", "terminus-xml", "bash-tool"]).default("compact").meta({
       description:
-        "How answers and observations are written. compact: one shell command per answer, or done; made for small models.",
+        "How answers and observations are written. compact: one shell command per answer, or done; made for small models, hence the default. terminus-json, terminus-xml: keystrokes into a terminal and its screen, as Harbor's Terminus-2, which T1 trained under. bash-tool: the tool call bash, for models whose chat template knows tools (Qwen3); an answer without a call ends the episode.",
     }),
     turns: Count.default(60).meta({
       description: "Answers per episode. 60: one of the values T1 names (it names several).",
@@ -72,10 +92,12 @@ const Agent = z
     }),
     contextTokens: Count.default(8192).meta({ description: "Tokens of a whole episode." }),
     observationTokens: Count.default(1024).meta({
-      description: "Tokens of one observation; longer ones lose their middle.",
+      description:
+        "Tokens of one observation; longer ones lose their middle. Terminus-2 by itself allows 10,000 bytes; 10000 here never cuts more.",
     }),
     commandSeconds: Rate.default(30).meta({
-      description: "Time of one command; then it is ended and the agent told so.",
+      description:
+        "Time of one command; then it is ended and the agent told so. In a terminal nothing is ended: there each command says how long to wait, at most 60 s.",
     }),
     episodeSeconds: Rate.optional().meta({
       description:
@@ -93,6 +115,7 @@ const Agent = z
       description:
         "System message. Left out: none, small models need no instructions they were not trained on.",
     }),
+    summary: Summary.optional(),
   })
   .prefault({})
   .meta({ description: "The harness around the policy." });

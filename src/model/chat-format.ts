@@ -2,13 +2,24 @@
 // around them is kept: prompts and observations are encoded by themselves and appended, so nothing that was sampled is
 // ever rendered or tokenised again.
 import { Template } from "@huggingface/jinja";
-import { InputError } from "../failure/errors.ts";
+import { InputError, InvariantError } from "../failure/errors.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
 /** Placeholders that no template contains and no template trims. */
 const FIRST_USER = "first-user-content";
 const FIRST_ANSWER = "first-answer-content";
 const SECOND_USER = "second-user-content";
+const FIRST_RESULT = "first-tool-content";
+const SECOND_RESULT = "second-tool-content";
+
+/** What a message says: text, or parts of it that a sampler wrote, which stay the ids they are. */
+export type Content = string | readonly (string | Int32Array)[];
+
+/** A function as chat templates take it: OpenAI's form, with a JSON schema of its arguments. */
+export interface ToolDefinition {
+  readonly type: "function";
+  readonly function: { readonly name: string; readonly description: string; readonly parameters: object };
+}
 
 export interface ChatFormatOptions {
   /** Jinja source, as tokenizer_config.json carries it. */
@@ -16,6 +27,13 @@ export interface ChatFormatOptions {
   /** Text of the special token that ends an answer. */
   readonly endOfTurn: string;
   readonly system?: string;
+  /** Functions that the template describes to the policy. */
+  readonly tools?: readonly ToolDefinition[];
+}
+
+interface Message {
+  readonly role: "user" | "assistant" | "tool";
+  readonly content: string;
 }
 
 export class ChatFormat {
@@ -24,35 +42,91 @@ export class ChatFormat {
   readonly #tokenizer: Tokenizer;
   readonly #opening: readonly [before: readonly number[], after: readonly number[]];
   readonly #next: readonly [before: readonly number[], after: readonly number[]];
+  /** Around the responses of tools; undefined without tools. */
+  readonly #results: readonly [before: number[], between: number[], after: number[]] | undefined;
+  readonly #render: (messages: readonly Message[]) => string;
+  #betweenUsers: readonly number[] | undefined;
 
-  constructor(tokenizer: Tokenizer, { template, endOfTurn, system }: ChatFormatOptions) {
+  constructor(tokenizer: Tokenizer, { template, endOfTurn, system, tools }: ChatFormatOptions) {
     this.#tokenizer = tokenizer;
     this.endOfTurn = tokenizer.specialToken(endOfTurn);
     const compiled = new Template(template);
-    const render = (turns: readonly string[]): string => {
-      const messages = turns.map((content, index) => ({
-        role: index % 2 === 0 ? "user" : "assistant",
-        content,
-      }));
-      const withSystem = system === undefined ? messages : [{ role: "system", content: system }, ...messages];
-      return compiled.render({ messages: withSystem, add_generation_prompt: true, enable_thinking: false });
-    };
-    this.#opening = this.#encodeAround(render([FIRST_USER]), FIRST_USER);
-    const [, afterAnswer] = splitAt(render([FIRST_USER, FIRST_ANSWER, SECOND_USER]), FIRST_ANSWER);
-    if (!afterAnswer.startsWith(endOfTurn)) {
+    this.#render = messages =>
+      compiled.render({
+        messages: system === undefined ? messages : [{ role: "system", content: system }, ...messages],
+        ...(tools !== undefined && { tools }),
+        add_generation_prompt: true,
+        enable_thinking: false,
+      });
+    const question: Message = { role: "user", content: FIRST_USER };
+    const answer: Message = { role: "assistant", content: FIRST_ANSWER };
+    /** What follows the end-of-turn token, which the sampler itself produces, up to the next answer: glue. */
+    const afterAnswer = (...next: readonly Message[]): string => {
+      const [, after] = splitAt(this.#render([question, answer, ...next]), FIRST_ANSWER);
+      if (after.startsWith(endOfTurn)) return after.slice(endOfTurn.length);
       throw new InputError({
         what: "the chat template does not end an answer with the end-of-turn token",
-        expected: `${endOfTurn}, got ${JSON.stringify(afterAnswer.slice(0, 40))}`,
+        expected: `${endOfTurn}, got ${JSON.stringify(after.slice(0, 40))}`,
         fix: "set endOfTurn to the token that this template uses",
       });
+    };
+    const opening = this.#render([question]);
+    this.#opening = this.#encodeAround(opening, FIRST_USER);
+    this.#next = this.#encodeAround(afterAnswer({ role: "user", content: SECOND_USER }), SECOND_USER);
+    if (tools !== undefined) {
+      assertDescribed(tools, opening);
+      const responses = [FIRST_RESULT, SECOND_RESULT].map(
+        content => ({ role: "tool", content }) satisfies Message,
+      );
+      const [before, rest] = splitAt(afterAnswer(...responses), FIRST_RESULT);
+      const [between, after] = splitAt(rest, SECOND_RESULT);
+      this.#results = [
+        tokenizer.encodeTemplate(before),
+        tokenizer.encodeTemplate(between),
+        tokenizer.encodeTemplate(after),
+      ];
     }
-    // The sampler produced the end-of-turn token itself; what follows it up to the next answer is glue.
-    this.#next = this.#encodeAround(afterAnswer.slice(endOfTurn.length), SECOND_USER);
   }
 
-  /** Tokens from the start of the conversation to where the first answer begins. */
-  opening(instruction: string): number[] {
-    return [...this.#opening[0], ...this.#tokenizer.encodeText(instruction), ...this.#opening[1]];
+  /** Tokens from the start of the conversation to where the first answer begins; mostly there is one message. */
+  opening(...messages: readonly Content[]): number[] {
+    const [before, after] = this.#opening;
+    const tokens = [...before];
+    messages.forEach((message, index) => {
+      if (index > 0) tokens.push(...this.#tokensBetweenUsers());
+      tokens.push(...this.encode(message));
+    });
+    return [...tokens, ...after];
+  }
+
+  /** Tokens of what a message says. Special tokens among those that were sampled are left out: they could forge a turn. */
+  encode(content: Content): number[] {
+    const parts = typeof content === "string" ? [content] : content;
+    return parts.flatMap(part =>
+      typeof part === "string"
+        ? this.#tokenizer.encodeText(part)
+        : [...part].filter(id => !this.#tokenizer.isSpecial(id)),
+    );
+  }
+
+  /**
+   * Proves that the template can put one user message behind another, which a summary of the work needs.
+   *
+   * @throws InputError when it cannot
+   */
+  assertUserMessagesInARow(): void {
+    this.#tokensBetweenUsers();
+  }
+
+  /** Tokens after an answer's end-of-turn token, around the responses of its tool calls, to the next answer. */
+  toolResponses(responses: readonly (readonly number[])[]): number[] {
+    if (this.#results === undefined) throw new InvariantError("a chat format without tools has no responses");
+    const [before, between, after] = this.#results;
+    return [
+      ...before,
+      ...responses.flatMap((tokens, index) => (index === 0 ? tokens : [...between, ...tokens])),
+      ...after,
+    ];
   }
 
   /** Tokens after an answer's end-of-turn token, around the tokens of an observation, to where the next answer begins. */
@@ -60,10 +134,46 @@ export class ChatFormat {
     return [...this.#next[0], ...tokens, ...this.#next[1]];
   }
 
+  #tokensBetweenUsers(): readonly number[] {
+    if (this.#betweenUsers === undefined) {
+      const messages = [FIRST_USER, SECOND_USER].map(
+        content => ({ role: "user", content }) satisfies Message,
+      );
+      let rendered: string;
+      try {
+        rendered = this.#render(messages);
+      } catch (cause) {
+        throw new InputError(
+          {
+            what: "the chat template refuses one user message behind another",
+            expected: "that it takes them, as a summary of the work needs it",
+            fix: "leave agent.summary out",
+          },
+          { cause },
+        );
+      }
+      const [, rest] = splitAt(rendered, FIRST_USER);
+      this.#betweenUsers = this.#tokenizer.encodeTemplate(splitAt(rest, SECOND_USER)[0]);
+    }
+    return this.#betweenUsers;
+  }
+
   #encodeAround(text: string, placeholder: string): [number[], number[]] {
     const [before, after] = splitAt(text, placeholder);
     return [this.#tokenizer.encodeTemplate(before), this.#tokenizer.encodeTemplate(after)];
   }
+}
+
+/** A template that knows no tools leaves them out in silence, and the policy would never hear of them. */
+function assertDescribed(tools: readonly ToolDefinition[], opening: string): void {
+  const names = tools.map(tool => tool.function.name);
+  const missing = names.find(name => !opening.includes(`"${name}"`));
+  if (missing === undefined) return;
+  throw new InputError({
+    what: "the chat template does not describe tools to the model",
+    expected: `"${missing}" in ${JSON.stringify(opening.slice(0, 200))}`,
+    fix: "choose another agent.protocol, or a model whose template takes tools",
+  });
 }
 
 function splitAt(text: string, placeholder: string): [before: string, after: string] {

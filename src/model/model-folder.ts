@@ -5,7 +5,7 @@ import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import { readFolderFile, readManifest, writeFolder } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { ChatFormat } from "./chat-format.ts";
+import { ChatFormat, type ChatFormatOptions } from "./chat-format.ts";
 import { decodeModelFiles, type Files, type Model, parseJson, TOKENIZER_FILES } from "./checkpoint.ts";
 import type { Head } from "./parameters.ts";
 import { Tokenizer } from "./tokenizer.ts";
@@ -66,7 +66,7 @@ const TokenizerConfig = z.looseObject({ chat_template: z.string().optional() });
 export function readTextFormat(
   files: Files,
   where: string,
-  { endOfTurn, system }: { readonly endOfTurn: string; readonly system?: string },
+  options: Omit<ChatFormatOptions, "template">,
 ): { readonly tokenizer: Tokenizer; readonly chat: ChatFormat } {
   const [tokenizerFile, configFile] = TOKENIZER_FILES;
   const tokenizer = new Tokenizer(parseJson(files, tokenizerFile, where), `${where}/${tokenizerFile}`);
@@ -81,5 +81,5 @@ export function readTextFormat(
     });
   }
   const text = typeof template === "string" ? template : Buffer.from(template).toString("utf8");
-  return { tokenizer, chat: new ChatFormat(tokenizer, { template: text, endOfTurn, system }) };
+  return { tokenizer, chat: new ChatFormat(tokenizer, { ...options, template: text }) };
 }

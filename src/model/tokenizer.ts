@@ -13,6 +13,7 @@ export class Tokenizer {
   readonly #withSpecials: HuggingFaceTokenizer;
   readonly #withoutSpecials: HuggingFaceTokenizer;
   readonly #specials: ReadonlyMap<string, number>;
+  readonly #specialIds: ReadonlySet<number>;
   /** One more than the largest token id. */
   readonly vocabSize: number;
 
@@ -32,6 +33,7 @@ export class Tokenizer {
     this.#withSpecials = new HuggingFaceTokenizer(parsed.data, options);
     this.#withoutSpecials = new HuggingFaceTokenizer({ ...parsed.data, added_tokens: [] }, options);
     this.#specials = new Map(added.map(({ content, id }) => [content, id]));
+    this.#specialIds = new Set(this.#specials.values());
     const ids = [...Object.values(model.vocab), ...this.#specials.values()];
     this.vocabSize = ids.reduce((largest, id) => Math.max(largest, id), 0) + 1;
   }
@@ -50,6 +52,11 @@ export class Tokenizer {
   decode(ids: Iterable<number>): string {
     const list = [...ids];
     return list.length === 0 ? "" : this.#withSpecials.decode(list, { skip_special_tokens: false });
+  }
+
+  /** Whether an id is one that no foreign text can give. */
+  isSpecial(id: number): boolean {
+    return this.#specialIds.has(id);
   }
 
   /** Id of a special token. @throws InputError when the tokenizer has none of that name */

@@ -2,6 +2,7 @@
 // of the infrastructure are recorded as such; whatever the agent does is an outcome.
 import type { EpisodeLimits } from "../agent/episode.ts";
 import { runEpisode } from "../agent/episode.ts";
+import { findProtocol } from "../agent/find-protocol.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import { Failure } from "../failure/errors.ts";
 import type { ChatFormat } from "../model/chat-format.ts";
@@ -115,6 +116,8 @@ async function playInside(
   const sandboxStartMs = clock.elapsedMs();
   const setup = {
     instruction: step.instruction,
+    protocol: findProtocol(config.agent),
+    summary: config.agent.summary,
     limits: limitsOf(prepared, config),
     chat,
     tokenizer,
@@ -147,7 +150,7 @@ async function playInside(
   return {
     ...commonFields(input, clock.startedAt),
     endReason: outcome.endReason,
-    turnCount: outcome.transcript.length,
+    turnCount: outcome.transcript.filter(({ purpose }) => purpose === undefined).length,
     tokenCount: total(chunk => chunk.tokens.length),
     sampledTokenCount: total(chunk => ones(chunk.mask)),
     times: {

@@ -1,6 +1,7 @@
 // The part that an iteration and an evaluation share: prepare the planned tasks, run their episodes, score and close.
 
 import { createDemonstrator, NO_ROUTES } from "../agent/demonstrator.ts";
+import { chatOptions } from "../agent/find-protocol.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import type { ChatFormat } from "../model/chat-format.ts";
 import { CONFIG_FILE, parseJson } from "../model/checkpoint.ts";
@@ -57,7 +58,7 @@ export async function openText(
 ): Promise<EpisodeText> {
   const files = await readStoredFiles(store, prefix);
   const model = parseModelConfig(parseJson(files, CONFIG_FILE, prefix), `${prefix}${CONFIG_FILE}`);
-  return { ...readTextFormat(files, prefix, agent), layout: routeLayout(model) };
+  return { ...readTextFormat(files, prefix, chatOptions(agent)), layout: routeLayout(model) };
 }
 
 export async function collect(input: CollectInput, services: CollectServices): Promise<ClosedPhase> {

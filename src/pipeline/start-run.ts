@@ -1,6 +1,8 @@
 // Makes a new run in a store: its first policy (copied in, or new), its critic where one was warmed up, its state, and
 // last its record. Until the record is there the run does not exist, and starting it again goes on from what is there.
+
 import { dirname, resolve } from "node:path";
+import { chatOptions } from "../agent/find-protocol.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { decodeModelFiles, type Files } from "../model/checkpoint.ts";
@@ -42,7 +44,8 @@ export async function startRun(
   const policy = await firstPolicy(config, pool.folder, store);
   const where = typeof config.policy === "string" ? config.policy : "the new model";
   const model = decodeModelFiles(policy, "language", where);
-  const { tokenizer } = readTextFormat(policy, where, config.agent);
+  const { tokenizer, chat } = readTextFormat(policy, where, chatOptions(config.agent));
+  if (config.agent.summary !== undefined) chat.assertUserMessagesInARow();
   if (tokenizer.vocabSize > model.config.vocabSize) {
     throw new InputError({
       what: "the tokenizer does not fit the model",

@@ -1,4 +1,5 @@
 // The chosen episodes as their attempts recorded them. What cannot be read is said in its place.
+import { chatOptions } from "../agent/find-protocol.ts";
 import { TranscriptTurn } from "../agent/transcript.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
@@ -99,7 +100,9 @@ export async function readRunText(
     );
     const [tokenizerFile] = TOKENIZER_FILES;
     const texts = new TokenTexts(parseModelJson(files, tokenizerFile, folder), `${folder}${tokenizerFile}`);
-    const chat = await tryRead(async () => readTextFormat(files, folder, agent).chat.opening(""));
+    const chat = await tryRead(async () =>
+      readTextFormat(files, folder, chatOptions(agent)).chat.opening(""),
+    );
     return chat.kind === "read" ? { texts, opening: chat.value } : { texts };
   });
 }

@@ -1,7 +1,10 @@
 // The episode loop in real sandboxes, with a sampler that plays a script.
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
 import { createDemonstrator, NO_ROUTES } from "../../src/agent/demonstrator.ts";
 import { type EpisodeSetup, runEpisode } from "../../src/agent/episode.ts";
+import { findProtocol } from "../../src/agent/find-protocol.ts";
 import { ChatFormat } from "../../src/model/chat-format.ts";
 import { Tokenizer } from "../../src/model/tokenizer.ts";
 import { trainTokenizer } from "../../src/model/train-tokenizer.ts";
@@ -33,6 +36,7 @@ const limits = {
 };
 const setup = (more: Partial<EpisodeSetup["limits"]> = {}, instruction = "Do it."): EpisodeSetup => ({
   instruction,
+  protocol: findProtocol({ protocol: "compact" }),
   limits: { ...limits, ...more },
   chat,
   tokenizer,
@@ -40,6 +44,24 @@ const setup = (more: Partial<EpisodeSetup["limits"]> = {}, instruction = "Do it.
   policy: { version: 0, prefix: "policies/000000/" },
   layout: NO_ROUTES,
   seed: deriveSeed("episode"),
+});
+
+const CompactGolden = z.strictObject({
+  commands: z.array(z.string()),
+  limits: z.object({
+    turns: z.int(),
+    answerTokens: z.int(),
+    contextTokens: z.int(),
+    observationTokens: z.int(),
+    commandTimeoutMs: z.int(),
+    timeLimitMs: z.int(),
+    outputBytes: z.int(),
+  }),
+  system: z.string(),
+  instruction: z.string(),
+  endReason: z.string(),
+  tokens: z.array(z.int()),
+  mask: z.array(z.int()),
 });
 
 describe("episode", () => {
@@ -81,6 +103,20 @@ describe("episode", () => {
       ["cat a.txt; pwd", "hello\n/app"],
       [undefined, undefined],
     ]);
+  });
+
+  it("shows compact policies the very tokens that they were trained on", async () => {
+    // Recorded when compact was the only protocol; a shipped policy depends on every one of them.
+    const golden = CompactGolden.parse(
+      JSON.parse(readFileSync(new URL("fixtures/compact.json", import.meta.url), "utf8")),
+    );
+    const { commands, instruction, system, limits: goldenLimits } = golden;
+    const withSystem = new ChatFormat(tokenizer, { template: TEMPLATE, endOfTurn: "<|im_end|>", system });
+    const given = { ...setup(goldenLimits, instruction), chat: withSystem };
+    const { endReason, chunks } = await play(commands, given);
+    expect(endReason).toBe(golden.endReason);
+    expect([...chunks[0].tokens]).toEqual(golden.tokens);
+    expect([...chunks[0].mask]).toEqual(golden.mask);
   });
 
   it("records one append-only stream that its audit accepts, ending with the last sampled token", async () => {
