@@ -7,6 +7,7 @@ import { compare, evaluate } from "../pipeline/evaluate.ts";
 import { readRun } from "../pipeline/run-record.ts";
 import { openStore } from "../store/open-store.ts";
 import { readState } from "../store/run-state.ts";
+import { imagesOption } from "./image-options.ts";
 import { withLocalRunner } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
 import { DEFAULT_STORE, print } from "./run-command.ts";
@@ -19,6 +20,7 @@ interface EvaluateOptions {
   readonly policy?: number;
   readonly baseline: number;
   readonly episodes: number;
+  readonly images?: string;
   readonly json?: boolean;
 }
 
@@ -33,6 +35,7 @@ export function addEvaluateCommand(program: Command): void {
     .option("--baseline <version>", "version to compare with", parseVersion, 0)
     .option("--episodes <n>", "episodes per task", parseVersion, 3)
     .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+    .addOption(imagesOption())
     .option("--json", "print the result as JSON on stdout")
     .addHelpText(
       "after",
@@ -48,7 +51,7 @@ export function addEvaluateCommand(program: Command): void {
       const result = await withLocalRunner(
         store,
         run,
-        { threads: config.threads, onEvent: showRun(run, store, progress) },
+        { threads: config.threads, imagesFile: options.images, onEvent: showRun(run, store, progress) },
         async runner => {
           const of = (number: number): Promise<EvaluationSummary> =>
             evaluate(

@@ -11,6 +11,7 @@ import type { ObjectStore } from "../store/object-store.ts";
 import { acquireOwner } from "../store/owner-lease.ts";
 import { currentProcess } from "../store/process-identity.ts";
 import { readState } from "../store/run-state.ts";
+import { imageServices } from "./image-options.ts";
 
 export interface LocalRunner extends CollectServices {
   readonly trainer: TrainerThread;
@@ -30,7 +31,11 @@ const CACHE_BYTES = 1 << 30;
 export async function withLocalRunner<T>(
   store: ObjectStore,
   run: string,
-  { threads, onEvent }: { readonly threads: number; readonly onEvent: OnRunEvent },
+  {
+    threads,
+    imagesFile,
+    onEvent,
+  }: { readonly threads: number; readonly imagesFile: string | undefined; readonly onEvent: OnRunEvent },
   work: (runner: LocalRunner) => Promise<T>,
 ): Promise<T> {
   const name = `${userInfo().username}@${hostname()}`;
@@ -69,6 +74,7 @@ export async function withLocalRunner<T>(
     return await work({
       store,
       sandboxes,
+      images: imageServices(imagesFile, sandboxes),
       sampler,
       trainer,
       holder: { name, process: identity },

@@ -13,6 +13,7 @@ import { iterationPrefix, metricsKey, policyPrefix, runKey } from "../store/keys
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { advanceState, readState } from "../store/run-state.ts";
+import { imagesOption } from "./image-options.ts";
 import { withLocalRunner } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
 import { formatIteration, showRun } from "./run-progress.ts";
@@ -22,6 +23,7 @@ export const DEFAULT_STORE = ".t1/store";
 
 interface RunOptions {
   readonly local: string;
+  readonly images?: string;
   readonly json?: boolean;
 }
 
@@ -38,6 +40,7 @@ export function addRunCommand(program: Command): void {
       .description("start a run from a YAML config and work on it until it is done"),
   )
     .requiredOption("--name <run>", "name of the run")
+    .addOption(imagesOption())
     .option(
       "--set <key=value>",
       "a setting that wins over the config's; may be given again, e.g. --set seed=1 --set reward.kind=binary",
@@ -57,7 +60,7 @@ export function addRunCommand(program: Command): void {
         await withLocalRunner(
           opened,
           options.name,
-          { threads, onEvent: showRun(options.name, opened, progress) },
+          { threads, imagesFile: options.images, onEvent: showRun(options.name, opened, progress) },
           async runner => {
             if (options.continue && (await exists(opened, options.name)))
               await clearStop(opened, options.name);
@@ -77,15 +80,16 @@ export function addRunCommand(program: Command): void {
       },
     );
 
-  store(command.command("resume <run>").description("go on with a run where it stands")).action(
-    async (run: string, options: RunOptions) => {
+  store(command.command("resume <run>").description("go on with a run where it stands"))
+    .addOption(imagesOption())
+    .action(async (run: string, options: RunOptions) => {
       const opened = await openStore(options.local);
       const { config } = await readRun(opened, run);
       const progress = new Progress({ stream: process.stderr });
       await withLocalRunner(
         opened,
         run,
-        { threads: config.threads, onEvent: showRun(run, opened, progress) },
+        { threads: config.threads, imagesFile: options.images, onEvent: showRun(run, opened, progress) },
         async runner => {
           await clearStop(opened, run);
           await runLoop(run, runner);
@@ -93,8 +97,7 @@ export function addRunCommand(program: Command): void {
       );
       progress.clear();
       await finish(opened, run, options);
-    },
-  );
+    });
 
   store(
     command

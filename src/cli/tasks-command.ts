@@ -9,6 +9,7 @@ import { generatePool, POOL_NAMES, POOLS, type PoolName } from "../task/generate
 import { writeTask } from "../task/generate/write-task.ts";
 import { loadTask } from "../task/load.ts";
 import { openPool } from "../task/pool.ts";
+import { imageServices, imagesOption } from "./image-options.ts";
 import { parallel } from "./parallel.ts";
 import { Progress } from "./progress.ts";
 import { print } from "./run-command.ts";
@@ -66,9 +67,11 @@ export function addTasksCommand(program: Command): void {
       "run every task of a pool through its gates: it loads, nothing earns nothing, its solution passes twice",
     )
     .option("--limit <n>", "only the first tasks", parseCount)
+    .option("--task <name...>", "only these tasks")
+    .addOption(imagesOption())
     .option("--json", "print the report as JSON on stdout")
-    .action(async (folder: string, options: { limit?: number; json?: boolean }) => {
-      const checks = await check(folder, options.limit);
+    .action(async (folder: string, options: CheckOptions) => {
+      const checks = await check(folder, options);
       const failed = checks.filter(result => !result.passed);
       const rows = failed.map(({ task, failed: problem }) => [
         task,
@@ -145,16 +148,32 @@ async function generate(
   return { pool, count, folder, kept: false };
 }
 
-async function check(folder: string, limit = Number.POSITIVE_INFINITY): Promise<TaskCheck[]> {
+interface CheckOptions {
+  readonly limit?: number;
+  readonly task?: readonly string[];
+  readonly images?: string;
+  readonly json?: boolean;
+}
+
+async function check(folder: string, options: CheckOptions): Promise<TaskCheck[]> {
+  const { limit = Number.POSITIVE_INFINITY, task: wanted } = options;
   const pool = await openPool(folder);
-  const names = pool.names.slice(0, limit);
+  const unknown = wanted?.find(name => !pool.names.includes(name));
+  if (unknown !== undefined)
+    throw new InputError({
+      what: "no such task",
+      where: join(pool.folder, unknown),
+      fix: "t1 tasks list names them",
+    });
+  const names = pool.names.filter(name => wanted?.includes(name) ?? true).slice(0, limit);
   const sandboxes = await createBubblewrapProvider();
   const progress = new Progress({ stream: process.stderr });
   progress.begin("checking tasks", names.length);
   let done = 0;
   try {
+    const images = imageServices(options.images, sandboxes);
     return await parallel(names, CHECKS_AT_ONCE, async name => {
-      const result = await checkTask(join(pool.folder, name), sandboxes);
+      const result = await checkTask(join(pool.folder, name), { sandboxes, images });
       progress.advance(++done);
       return result;
     });

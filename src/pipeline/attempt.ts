@@ -26,6 +26,8 @@ import type { Task } from "../task/task.ts";
 import { type Chunk, encodeChunks } from "../trajectory/chunk.ts";
 import type { RouteLayout } from "../trajectory/routes.ts";
 import { runVerifier } from "../verifier/run-verifier.ts";
+import { awaitHealthy } from "./healthcheck.ts";
+import { inPhase } from "./phase-network.ts";
 import type { PreparedTask } from "./prepare.ts";
 import type { EpisodeRecord, PlannedEpisode } from "./records.ts";
 
@@ -111,7 +113,10 @@ async function playInside(
   clock: Clock,
 ): Promise<EpisodeRecord> {
   const { phase, planned, attempt, prepared, config, policy, layout } = input;
-  const { step, tests, verifierEnv } = prepared;
+  const { step, tests, verifierEnv, networks, healthcheck } = prepared;
+  const unhealthy = healthcheck === undefined ? undefined : await awaitHealthy(sandbox, healthcheck);
+  if (unhealthy !== undefined)
+    throw new Failure("SandboxUnavailable", `not healthy: ${unhealthy}`, { retryable: true });
   const { chat, tokenizer, signal } = services;
   const sandboxStartMs = clock.elapsedMs();
   const setup = {
@@ -127,12 +132,19 @@ async function playInside(
     seed: planned.seed,
     signal,
   };
-  const outcome = await runEpisode(setup, { sampler: services.samplerFor(prepared), sandbox });
+  const outcome = await runEpisode(setup, {
+    sampler: services.samplerFor(prepared),
+    sandbox: inPhase(sandbox, networks.agent),
+  });
   const gradedFrom = clock.elapsedMs();
   const graded =
     outcome.endReason === "cancelled"
       ? undefined
-      : await runVerifier(sandbox, { tests, env: verifierEnv, timeoutMs: step.verifier.timeoutMs });
+      : await runVerifier(inPhase(sandbox, networks.verifier), {
+          tests,
+          env: verifierEnv,
+          timeoutMs: step.verifier.timeoutMs,
+        });
   const verifierMs = clock.elapsedMs() - gradedFrom;
 
   const at = attemptPrefix(episodePrefix(phase, planned.episode), attempt);

@@ -8,9 +8,20 @@ import { GENERATOR } from "../task/generate/write-task.ts";
 import { resolveEnv } from "../task/resolve-env.ts";
 import type { VerifierReport } from "../verifier/report.ts";
 import { runVerifier, type VerifierRun } from "../verifier/run-verifier.ts";
+import { awaitHealthy } from "./healthcheck.ts";
+import { inPhase } from "./phase-network.ts";
 import { type PreparedTask, prepareTask } from "./prepare.ts";
+import type { ImageServices } from "./task-image.ts";
 
-type Gate = "loads" | "tests hidden" | "doing nothing fails" | "solution passes" | "solution passes again";
+type Gate =
+  | "loads"
+  | "can be run here"
+  | "image builds"
+  | "is healthy"
+  | "tests hidden"
+  | "doing nothing fails"
+  | "solution passes"
+  | "solution passes again";
 
 export interface TaskCheck {
   readonly task: string;
@@ -25,13 +36,20 @@ export interface TaskCheck {
 }
 
 /** Checks one task folder. Whatever is wrong with the task is in the result; only failures of the machine are thrown. */
-export async function checkTask(folder: string, sandboxes: SandboxProvider): Promise<TaskCheck> {
+export async function checkTask(
+  folder: string,
+  { sandboxes, images }: { readonly sandboxes: SandboxProvider; readonly images: ImageServices },
+): Promise<TaskCheck> {
   let prepared: PreparedTask;
+  let gate: Gate = "loads";
+  const onPart = (part: Gate): void => {
+    gate = part;
+  };
   try {
-    prepared = await prepareTask(folder, { demonstration: false });
+    prepared = await prepareTask(folder, { ...images, demonstration: false, onPart });
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
-    return { task: folder, passed: false, failed: { gate: "loads", reason: error.message }, warnings: [] };
+    return { task: folder, passed: false, failed: { gate, reason: error.message }, warnings: [] };
   }
   const { task } = prepared;
   const facts = { task: task.name, hash: task.hashes.task, warnings: task.warnings };
@@ -43,6 +61,8 @@ export async function checkTask(folder: string, sandboxes: SandboxProvider): Pro
   });
 
   const untouched = await inSandbox(prepared, sandboxes, "nothing", async sandbox => {
+    const unhealthy = await whyUnhealthy(sandbox, prepared);
+    if (unhealthy !== undefined) return unhealthy;
     const hidden = await sandbox.exec('[ -z "$(ls -A /tests /solution 2>/dev/null)" ]', {
       timeoutMs: 10_000,
       cwd: "/",
@@ -52,6 +72,7 @@ export async function checkTask(folder: string, sandboxes: SandboxProvider): Pro
       ...(await verify(sandbox, prepared)),
     };
   });
+  if (typeof untouched === "string") return fail("is healthy", untouched);
   if (!untouched.hidden) return fail("tests hidden", "the image holds files in /tests or /solution");
   const { tests, outcome, cause } = untouched.report;
   const counts = {
@@ -70,7 +91,7 @@ export async function checkTask(folder: string, sandboxes: SandboxProvider): Pro
   }
   for (const gate of ["solution passes", "solution passes again"] as const) {
     const solved = await inSandbox(prepared, sandboxes, gate.replaceAll(" ", "-"), async sandbox => {
-      const problem = await solve(sandbox, prepared);
+      const problem = (await whyUnhealthy(sandbox, prepared)) ?? (await solve(sandbox, prepared));
       return problem === undefined ? whyNotPassed((await verify(sandbox, prepared)).report) : problem;
     });
     if (solved !== undefined) return fail(gate, solved, counts);
@@ -97,20 +118,34 @@ async function inSandbox<T>(
   }
 }
 
-function verify(sandbox: Sandbox, { tests, verifierEnv, step }: PreparedTask): Promise<VerifierRun> {
-  return runVerifier(sandbox, { tests, env: verifierEnv, timeoutMs: step.verifier.timeoutMs });
+async function whyUnhealthy(sandbox: Sandbox, { healthcheck }: PreparedTask): Promise<string | undefined> {
+  return healthcheck === undefined ? undefined : awaitHealthy(sandbox, healthcheck);
+}
+
+function verify(
+  sandbox: Sandbox,
+  { tests, verifierEnv, networks, step }: PreparedTask,
+): Promise<VerifierRun> {
+  return runVerifier(inPhase(sandbox, networks.verifier), {
+    tests,
+    env: verifierEnv,
+    timeoutMs: step.verifier.timeoutMs,
+  });
 }
 
 /** Runs the reference solution. @returns why it could not be run */
-async function solve(sandbox: Sandbox, { task, step }: PreparedTask): Promise<string | undefined> {
+async function solve(sandbox: Sandbox, { task, step, networks }: PreparedTask): Promise<string | undefined> {
   if (step.solutionFolder === undefined) return "the task has no solution";
   const uploaded = await sandbox.upload(await packFolder(step.solutionFolder), "/solution");
   if ("refused" in uploaded) return `the solution does not fit into the sandbox: ${uploaded.refused}`;
-  const result = await sandbox.exec("chmod +x /solution/solve.sh && exec 2>&1 && /solution/solve.sh", {
-    timeoutMs: step.agent.timeoutMs ?? 3_600_000,
-    env: resolveEnv(task.config.solutionEnv, process.env, `${task.folder}/task.toml: solution.env`),
-    outputLimitBytes: 4096,
-  });
+  const result = await inPhase(sandbox, networks.agent).exec(
+    "chmod +x /solution/solve.sh && exec 2>&1 && /solution/solve.sh",
+    {
+      timeoutMs: step.agent.timeoutMs ?? 3_600_000,
+      env: resolveEnv(task.config.solutionEnv, process.env, `${task.folder}/task.toml: solution.env`),
+      outputLimitBytes: 4096,
+    },
+  );
   const { end } = result;
   if (end.kind === "exited") return undefined;
   return `the solution was ${end.kind === "timed-out" ? "too slow" : `killed by ${end.signal}`}: ${capturedText(result.stdout).slice(-200)}`;

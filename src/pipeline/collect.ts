@@ -21,10 +21,12 @@ import type { ClosedPhase } from "./records.ts";
 import { type RunEpisodesServices, runEpisodes } from "./run-episodes.ts";
 import type { OnRunEvent, Stage } from "./run-events.ts";
 import { score } from "./score.ts";
+import type { ImageServices } from "./task-image.ts";
 
 export interface CollectServices {
   readonly store: ObjectStore;
   readonly sandboxes: SandboxProvider;
+  readonly images: ImageServices;
   readonly sampler: Sampler;
   readonly holder: RunEpisodesServices["holder"];
   readonly onEvent: OnRunEvent;
@@ -65,7 +67,9 @@ export async function collect(input: CollectInput, services: CollectServices): P
   const { phase, poolFolder, config, policy, text, demonstrations, enough, minimum, stage } = input;
   const { store, sandboxes, holder, onEvent } = services;
   const plan = await readPlan(store, phase);
-  const prepared = await stage("prepare", () => prepare(poolFolder, plan, { demonstration: demonstrations }));
+  const prepared = await stage("prepare", () =>
+    prepare(poolFolder, plan, { ...services.images, demonstration: demonstrations }),
+  );
   const samplerFor: RunEpisodesServices["samplerFor"] = ({ demonstration }) =>
     demonstration === undefined
       ? services.sampler

@@ -2,19 +2,25 @@
 // so that a task which cannot be run is named before any episode starts.
 import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
-import { readHostDockerfile } from "../sandbox/bubblewrap/host-dockerfile.ts";
+import type { PhaseNetwork } from "../sandbox/image/images-file.ts";
 import type { SandboxSpec } from "../sandbox/sandbox.ts";
 import { packFolder } from "../sandbox/tar.ts";
 import { readDemonstration } from "../task/demonstration.ts";
 import { loadTask } from "../task/load.ts";
 import { resolveEnv } from "../task/resolve-env.ts";
-import type { Task, TaskStep } from "../task/task.ts";
+import type { Healthcheck, Task, TaskStep } from "../task/task.ts";
+import { phaseNetwork } from "./phase-network.ts";
 import type { PlannedEpisode } from "./records.ts";
+import { type ImageServices, taskImage } from "./task-image.ts";
 
 export interface PreparedTask {
   readonly task: Task;
   readonly step: TaskStep;
   readonly spec: SandboxSpec;
+  /** What a phase's commands get that is more than the sandbox's own nothing. */
+  readonly networks: { readonly agent: PhaseNetwork; readonly verifier: PhaseNetwork };
+  /** Has to succeed before anyone works in a sandbox. */
+  readonly healthcheck: Healthcheck | undefined;
   /** Tar archives of the tests, in upload order. */
   readonly tests: readonly Uint8Array[];
   readonly verifierEnv: Readonly<Record<string, string>>;
@@ -22,16 +28,55 @@ export interface PreparedTask {
   readonly demonstration?: readonly string[];
 }
 
+export interface PrepareOptions extends ImageServices {
+  readonly demonstration: boolean;
+  /** Called before each part, for whoever names the one that fails. */
+  readonly onPart?: (part: "loads" | "can be run here" | "image builds") => void;
+}
+
 /** Room for what an episode writes, where its task does not say: Harbor leaves it to the sandbox. */
-const DISK_BYTES = 64 << 20;
+const HOST_DISK_BYTES = 64 << 20;
+/** The same over an image: tests install what they need. */
+const IMAGE_DISK_BYTES = 4 * 2 ** 30;
+/** Images that are built at the same time. */
+const BUILDS_AT_ONCE = 4;
 
 /** @throws InputError naming the task and what it needs that cannot be had here */
-export async function prepareTask(
-  folder: string,
-  { demonstration }: { readonly demonstration: boolean },
-): Promise<PreparedTask> {
+export async function prepareTask(folder: string, options: PrepareOptions): Promise<PreparedTask> {
+  const { demonstration, onPart } = options;
+  onPart?.("loads");
   const task = await loadTask(folder);
-  const [step, ...others] = task.steps;
+  onPart?.("can be run here");
+  const [step] = task.steps;
+  assertRunnable(task);
+  const networks = {
+    agent: phaseNetwork("agent", step.agent.network, options.images, folder),
+    verifier: phaseNetwork("verifier", step.verifier.network, options.images, folder),
+  };
+  onPart?.("image builds");
+  const { image, workdir, env, healthcheck } = await taskImage(task, options);
+  const { storageBytes, env: ownEnv } = task.config.environment;
+  const isOpen = networks.agent.network === "host" || networks.verifier.network === "host";
+  return {
+    task,
+    step,
+    spec: {
+      image,
+      workdir,
+      env: { ...env, ...resolveEnv(ownEnv, process.env, `${task.folder}/task.toml: environment.env`) },
+      network: isOpen ? "host" : "none",
+      diskBytes: storageBytes ?? (image.kind === "host" ? HOST_DISK_BYTES : IMAGE_DISK_BYTES),
+    },
+    networks,
+    healthcheck,
+    tests: await Promise.all(step.testsFolders.map(tests => packFolder(tests))),
+    verifierEnv: resolveEnv(step.verifier.env, process.env, `${folder}/task.toml: verifier.env`),
+    ...(demonstration && { demonstration: await readDemonstration(folder) }),
+  };
+}
+
+/** @throws InputError for what no sandbox of ours does yet, or none on this machine */
+function assertRunnable({ folder, environment, config, steps: [step, ...others] }: Task): void {
   const refuse = (what: string, expected: string): never => {
     throw new InputError({
       what: `the task ${what}`,
@@ -43,31 +88,39 @@ export async function prepareTask(
   if (others.length > 0) refuse("has several steps", "one step");
   if (step.verifier.place.kind === "separate")
     refuse("wants a separate verifier", "a verifier in the agent's sandbox");
-  for (const { kind } of [task.config.environment.network, step.agent.network, step.verifier.network]) {
-    if (kind !== "no-network") refuse(`wants network access (${kind})`, 'network_mode = "no-network"');
+  if (environment.kind === "compose") {
+    const file = environment.composeFile.slice(folder.length + 1);
+    refuse(`runs several containers (${file})`, "one container: a bubblewrap sandbox is one");
   }
-  return {
-    task,
-    step,
-    spec: sandboxSpec(task),
-    tests: await Promise.all(step.testsFolders.map(tests => packFolder(tests))),
-    verifierEnv: resolveEnv(step.verifier.env, process.env, `${folder}/task.toml: verifier.env`),
-    ...(demonstration && { demonstration: await readDemonstration(folder) }),
-  };
+  const { os, gpus, tpu } = config.environment;
+  if (os !== "linux") refuse(`runs on ${os}`, "linux");
+  if ((gpus ?? 0) > 0 || tpu !== undefined)
+    refuse("wants a GPU or TPU", "a CPU, which is all that sandboxes have");
+  for (const [who, user] of [
+    ["agent", step.agent.user],
+    ["verifier", step.verifier.user],
+  ] as const) {
+    if (user === undefined || ["root", "0"].includes(`${user}`)) continue;
+    refuse(
+      `wants the ${who} to be user ${user}`,
+      "root: one user is mapped into a bubblewrap sandbox; others need subordinate ids or docker",
+    );
+  }
 }
 
-/** Prepares every task of a plan once. @param onTask called after each, for progress */
+/** Prepares every task of a plan once. */
 export async function prepare(
   poolFolder: string,
   plan: readonly PlannedEpisode[],
-  options: { readonly demonstration: boolean },
+  options: PrepareOptions,
 ): Promise<ReadonlyMap<string, PreparedTask>> {
   const planned = new Map(plan.map(({ task, taskHash }) => [task, taskHash]));
-  const prepared = await Promise.all(
-    [...planned.keys()].map(
-      async name => [name, await prepareTask(join(poolFolder, name), options)] as const,
-    ),
-  );
+  const prepared = new Map<string, PreparedTask>();
+  const waiting = planned.keys();
+  const work = async (): Promise<void> => {
+    for (const name of waiting) prepared.set(name, await prepareTask(join(poolFolder, name), options));
+  };
+  await Promise.all(Array.from({ length: BUILDS_AT_ONCE }, work));
   for (const [name, { task }] of prepared) {
     if (task.hashes.task === planned.get(name)) continue;
     throw new InputError({
@@ -77,24 +130,5 @@ export async function prepare(
       fix: "restore the pool, or start a new run",
     });
   }
-  return new Map(prepared);
-}
-
-function sandboxSpec({ folder, environment, config: { environment: settings } }: Task): SandboxSpec {
-  if (environment.kind !== "dockerfile") {
-    throw new InputError({
-      what: `the task is built from ${environment.kind === "image" ? "an image" : "docker-compose"}`,
-      where: folder,
-      expected: "environment/Dockerfile",
-      fix: "leave it out of the pool",
-    });
-  }
-  const { workdir, files, env } = readHostDockerfile(environment.dockerfile, environment.folder);
-  return {
-    image: { kind: "host", files },
-    workdir: settings.workdir ?? workdir,
-    env: { ...env, ...resolveEnv(settings.env, process.env, `${folder}/task.toml: environment.env`) },
-    network: "none",
-    diskBytes: settings.storageBytes ?? DISK_BYTES,
-  };
+  return prepared;
 }

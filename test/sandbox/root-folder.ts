@@ -22,7 +22,7 @@ const PROGRAMS = [
     "stty",
     "touch",
   ],
-  ...["uname", "wc", "yes", "true", "chmod", "mv", "mknod", "grep", "tr", "readlink"],
+  ...["uname", "wc", "yes", "true", "chmod", "mv", "mknod", "grep", "tr", "readlink", "cp"],
 ];
 
 /** @param folder is created, and belongs to this user with all it holds; to bubblewrap's own when none is given */

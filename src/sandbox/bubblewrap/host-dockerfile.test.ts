@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readHostDockerfile } from "./host-dockerfile.ts";
+import { isHostDockerfile, readHostDockerfile } from "./host-dockerfile.ts";
 
 let context: string;
 beforeEach(() => {
@@ -26,6 +26,21 @@ function copies(text: string): readonly string[] {
 
 test("the image only stands for this machine, and without WORKDIR work happens in /", () => {
   expect(read("FROM ubuntu:24.04\n")).toEqual({ workdir: "/", files: [], env: {} });
+});
+
+test("says by the name of its only stage that it needs no image", () => {
+  const file = join(context, "Dockerfile");
+  for (const [text, expected] of [
+    ["FROM ubuntu:24.04 AS t1-host\nRUN x", true],
+    ["from x as t1-host", true],
+    ["FROM ubuntu:24.04\nWORKDIR /app", false],
+    ["FROM t1-host", false],
+    ["FROM x AS t1-host\nFROM y", false],
+    ["", false],
+  ] as const) {
+    writeFileSync(file, text);
+    expect([text, isHostDockerfile(file)]).toEqual([text, expected]);
+  }
 });
 
 test("WORKDIR follows WORKDIR, relative to it", () => {
@@ -71,25 +86,26 @@ test("variables are kept with quotes and escapes resolved", () => {
 });
 
 test.each([
-  ["RUN apt-get update", "RUN needs the image builder", 3],
-  ['CMD ["sh"]', "CMD needs the image builder", 3],
-  ["USER nobody", "USER needs the image builder", 3],
-  ["ARG X=1", "ARG needs the image builder", 3],
-  ["FROM y", "a second FROM needs the image builder", 3],
-  ["COPY --from=build /x /y", "COPY --from needs the image builder", 3],
-  ["COPY --chown=1:1 a.txt /y", "COPY --chown needs the image builder", 3],
-  ["COPY *.txt /y/", "COPY with a pattern (*.txt) needs the image builder", 3],
-  ["COPY link /y", "COPY of a symbolic link (link) needs the image builder", 3],
+  ["RUN apt-get update", "RUN needs an image", 3],
+  ['CMD ["sh"]', "CMD needs an image", 3],
+  ["USER nobody", "USER needs an image", 3],
+  ["ARG X=1", "ARG needs an image", 3],
+  ["FROM y", "a second FROM needs an image", 3],
+  ["COPY --from=build /x /y", "COPY --from needs an image", 3],
+  ["COPY --chown=1:1 a.txt /y", "COPY --chown needs an image", 3],
+  ["COPY *.txt /y/", "COPY with a pattern (*.txt) needs an image", 3],
+  ["COPY link /y", "COPY of a symbolic link (link) needs an image", 3],
   ["COPY ../secret /y", "COPY from outside the context (../secret)", 3],
   ["COPY missing /y", "COPY of a missing file (missing)", 3],
   ["COPY a.txt b.txt /y", "COPY of several files to one", 3],
   ["COPY a.txt", "COPY without source and destination", 3],
-  ["COPY a.txt $DEST", "COPY with variables, here-documents or open quotes needs the image builder", 3],
-  ["COPY <<EOF /y\nx\nEOF", "COPY with variables, here-documents or open quotes needs the image builder", 3],
-  ['COPY "with space" /y', "COPY with variables, here-documents or open quotes needs the image builder", 3],
+  ["COPY a.txt $DEST", "COPY with a variable (DEST) needs an image", 3],
+  ["COPY <<EOF /y\nx\nEOF", "COPY of a here-document needs an image", 3],
+  ['COPY "with space" /y', 'COPY with an open "', 3],
   ["WORKDIR /a /b", "WORKDIR with other than one path", 3],
-  ["ENV A b", "ENV without =", 3],
-  ["WORKDIR /app\n\nRUN \\\n  true", "RUN needs the image builder", 5],
+  ["ENV A", "ENV without a value", 3],
+  ["ENV A=$HOME", "ENV with a variable (HOME) needs an image", 3],
+  ["WORKDIR /app\n\nRUN \\\n  true", "RUN needs an image", 5],
 ])("refuses %j by name and line", (line, what, at) => {
   symlinkSync("a.txt", join(context, "link"));
   expect(() => read(`# syntax=docker/dockerfile:1\nFROM x\n${line}\n`)).toThrow(
@@ -101,7 +117,7 @@ test.each([
 test("refuses what Docker would refuse or read otherwise", () => {
   expect(() => read("WORKDIR /x\n")).toThrow("WORKDIR before FROM");
   expect(() => read("# nothing\n")).toThrow("no FROM");
-  expect(() => read("# escape=`\nFROM x\n")).toThrow("escape=`");
+  expect(() => read("# escape=x\nFROM x\n")).toThrow("escape=x");
   writeFileSync(join(context, ".dockerignore"), "b.txt\n");
-  expect(() => read("FROM x\nCOPY . /y\n")).toThrow("COPY with a .dockerignore needs the image builder");
+  expect(() => read("FROM x\nCOPY . /y\n")).toThrow("COPY with a .dockerignore needs an image");
 });

@@ -1,22 +1,26 @@
-// Dockerfiles simple enough to need no image: a working directory, variables and files, put over this machine's own
-// programs. Everything else is refused by name; nothing is skipped, because a task would then run in another place
-// than its author wrote it for.
+// Dockerfiles that need no image: a working directory, variables and files, put over this machine's own programs. Only
+// those that say so in their FROM line, because a task would else run in another place than its author wrote it for; and
+// for the same reason whatever needs an image is refused by name.
 // Reference: https://docs.docker.com/reference/dockerfile/
 import { existsSync, lstatSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { InputError } from "../../failure/errors.ts";
+import { HOST_STAGE } from "../../task/generate/write-task.ts";
+import { type Dockerfile, type Instruction, jsonWords, parseDockerfile } from "../image/dockerfile.ts";
+import { assignments, expand, WordError } from "../image/dockerfile-words.ts";
 import type { SandboxFile } from "../sandbox.ts";
-import {
-  type DockerfileInstruction,
-  splitAssignments,
-  splitDockerfile,
-  splitPaths,
-} from "./dockerfile-text.ts";
 
 export interface HostDockerfile {
   readonly workdir: string;
   readonly files: readonly SandboxFile[];
   readonly env: Readonly<Record<string, string>>;
+}
+
+/** Whether any image with the usual programs will do, which the name of its only stage says. */
+export function isHostDockerfile(file: string): boolean {
+  const { instructions } = parseDockerfile(readFileSync(file, "utf8"), file);
+  const stages = instructions.filter(({ name }) => name === "FROM");
+  return stages.length === 1 && stages[0]?.text.split(/\s+/)[2] === HOST_STAGE;
 }
 
 /**
@@ -25,16 +29,14 @@ export interface HostDockerfile {
  * @throws InputError naming line and instruction
  */
 export function readHostDockerfile(file: string, context: string): HostDockerfile {
-  const source = readFileSync(file, "utf8");
-  const reader = new HostDockerfileReader(file, context);
-  const [directive] = /^#\s*escape\s*=\s*[^\\\s].*/im.exec(source) ?? [];
-  if (directive !== undefined && source.startsWith("#")) reader.refuseDirective(directive);
-  for (const instruction of splitDockerfile(source)) reader.take(instruction);
+  const dockerfile = parseDockerfile(readFileSync(file, "utf8"), file);
+  const reader = new HostDockerfileReader(dockerfile, context);
+  for (const instruction of dockerfile.instructions) reader.take(instruction);
   return reader.finish();
 }
 
 class HostDockerfileReader {
-  readonly #file: string;
+  readonly #dockerfile: Dockerfile;
   readonly #context: string;
   #isBegun = false;
   #workdir = "/";
@@ -55,12 +57,12 @@ class HostDockerfileReader {
     "/etc",
   ]);
 
-  constructor(file: string, context: string) {
-    this.#file = file;
+  constructor(dockerfile: Dockerfile, context: string) {
+    this.#dockerfile = dockerfile;
     this.#context = context;
   }
 
-  take(instruction: DockerfileInstruction): void {
+  take(instruction: Instruction): void {
     const { name } = instruction;
     if (name === "FROM") this.#from(instruction);
     else if (!this.#isBegun) throw this.#refuse(instruction, `${name} before FROM`, "FROM first");
@@ -70,46 +72,43 @@ class HostDockerfileReader {
     else throw this.#needsBuilder(instruction, name);
   }
 
-  refuseDirective(directive: string): never {
-    throw this.#needsBuilder({ name: "#", text: directive, line: 1 }, directive);
-  }
-
   finish(): HostDockerfile {
     if (!this.#isBegun)
-      throw new InputError({ what: "no FROM", where: this.#file, fix: "start it with FROM and an image" });
+      throw new InputError({
+        what: "no FROM",
+        where: this.#dockerfile.file,
+        fix: "start it with FROM and an image",
+      });
     return { workdir: this.#workdir, files: this.#files, env: this.#env };
   }
 
   /** Whatever image it names, this machine's programs stand in for it. */
-  #from(instruction: DockerfileInstruction): void {
+  #from(instruction: Instruction): void {
     if (this.#isBegun) throw this.#needsBuilder(instruction, "a second FROM");
     this.#isBegun = true;
   }
 
-  #changeFolder(instruction: DockerfileInstruction): void {
-    const [path, ...rest] = this.#words(instruction, splitPaths);
+  #changeFolder(instruction: Instruction): void {
+    const [path, ...rest] = this.#paths(instruction);
     if (path === undefined || rest.length > 0)
       throw this.#refuse(instruction, "WORKDIR with other than one path");
     this.#workdir = withoutSlash(posix.resolve(this.#workdir, path));
     this.#addFolder(this.#workdir);
   }
 
-  #setVariables(instruction: DockerfileInstruction): void {
-    const words = this.#words(instruction, splitAssignments);
-    const [first = ""] = words;
-    if (words.length === 0) throw this.#refuse(instruction, "ENV without a variable");
-    if (!first.includes("=")) throw this.#refuse(instruction, "ENV without =", "ENV NAME=value");
-    for (const word of words) {
-      const at = word.indexOf("=");
-      if (at < 1) throw this.#refuse(instruction, `ENV with ${JSON.stringify(word)}`, "ENV NAME=value");
-      this.#env[word.slice(0, at)] = word.slice(at + 1);
-    }
+  #setVariables(instruction: Instruction): void {
+    const list = this.#read(instruction, lookup => {
+      const { escapeCharacter } = this.#dockerfile;
+      return assignments(instruction.text, { escapeCharacter, lookup });
+    });
+    Object.assign(this.#env, Object.fromEntries(list));
   }
 
-  #copy(instruction: DockerfileInstruction): void {
-    const words = this.#words(instruction, splitPaths);
-    const flag = words.find(word => word.startsWith("--"));
-    if (flag !== undefined) throw this.#needsBuilder(instruction, `COPY ${flag.split("=")[0]}`);
+  #copy(instruction: Instruction): void {
+    const [flag] = instruction.flags.keys();
+    if (flag !== undefined) throw this.#needsBuilder(instruction, `COPY --${flag}`);
+    if (instruction.heredocs.length > 0) throw this.#needsBuilder(instruction, "COPY of a here-document");
+    const words = this.#paths(instruction);
     const sources = words.slice(0, -1);
     const [destination] = words.slice(-1);
     if (destination === undefined || sources.length === 0)
@@ -121,13 +120,16 @@ class HostDockerfileReader {
     for (const source of sources) this.#copyOne(instruction, source, to, isFolder);
   }
 
-  #copyOne(instruction: DockerfileInstruction, source: string, to: string, isFolder: boolean): void {
+  #copyOne(instruction: Instruction, source: string, to: string, isFolder: boolean): void {
     if (/[*?[]/.test(source)) throw this.#needsBuilder(instruction, `COPY with a pattern (${source})`);
     // A leading slash means the context, and nothing leads out of it.
     const inside = posix.normalize(`./${source}`);
     if (inside === ".." || inside.startsWith("../"))
       throw this.#refuse(instruction, `COPY from outside the context (${source})`);
-    if (existsSync(join(this.#context, ".dockerignore")) || existsSync(`${this.#file}.dockerignore`))
+    if (
+      existsSync(join(this.#context, ".dockerignore")) ||
+      existsSync(`${this.#dockerfile.file}.dockerignore`)
+    )
       throw this.#needsBuilder(instruction, "COPY with a .dockerignore");
     const from = join(this.#context, inside).replace(/\/$/, "");
     const stats = lstatSync(from, { throwIfNoEntry: false });
@@ -143,35 +145,40 @@ class HostDockerfileReader {
     }
   }
 
-  #words(
-    instruction: DockerfileInstruction,
-    split: (text: string) => readonly string[] | undefined,
-  ): readonly string[] {
-    const words = split(instruction.text);
-    if (words === undefined)
-      throw this.#needsBuilder(
-        instruction,
-        `${instruction.name} with variables, here-documents or open quotes`,
-      );
-    return words;
+  #paths(instruction: Instruction): readonly string[] {
+    const { escapeCharacter } = this.#dockerfile;
+    const raw = jsonWords(instruction.text) ?? instruction.text.split(/\s+/).filter(word => word !== "");
+    return this.#read(instruction, lookup => raw.map(word => expand(word, { escapeCharacter, lookup })));
+  }
+
+  #read<Result>(instruction: Instruction, read: (lookup: (name: string) => undefined) => Result): Result {
+    const { name } = instruction;
+    try {
+      return read(variable => {
+        throw this.#needsBuilder(instruction, `${name} with a variable (${variable})`);
+      });
+    } catch (error) {
+      if (error instanceof WordError) throw this.#refuse(instruction, `${name} ${error.message}`);
+      throw error;
+    }
   }
 
   #addFolder(path: string): void {
     for (let folder = path; folder !== "/"; folder = posix.dirname(folder)) this.#folders.add(folder);
   }
 
-  #needsBuilder(instruction: DockerfileInstruction, what: string): InputError {
+  #needsBuilder(instruction: Instruction, what: string): InputError {
     return this.#refuse(
       instruction,
-      `${what} needs the image builder, which this provider does not have yet`,
-      "FROM, WORKDIR, ENV and COPY of plain files and folders",
+      `${what} needs an image, and the Dockerfile says that it needs none`,
+      `FROM, WORKDIR, ENV and COPY of plain files and folders, or a FROM line without AS ${HOST_STAGE}`,
     );
   }
 
-  #refuse({ line }: DockerfileInstruction, what: string, expected?: string): InputError {
+  #refuse({ line }: Instruction, what: string, expected?: string): InputError {
     return new InputError({
       what,
-      where: `${this.#file}:${line}`,
+      where: `${this.#dockerfile.file}:${line}`,
       ...(expected !== undefined && { expected }),
       fix: "change the line, or leave the task out of the pool",
     });

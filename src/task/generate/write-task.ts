@@ -10,6 +10,12 @@ import type { PoolName } from "./pools.ts";
 /** `metadata.generator` of generated tasks: no assertion of theirs may hold before anything was done. */
 export const GENERATOR = "t1";
 
+/**
+ * Name of the stage in their Dockerfiles. It says that nothing but a shell and the usual small programs is needed, so that
+ * a sandbox may take this machine's own and needs no image.
+ */
+export const HOST_STAGE = "t1-host";
+
 const WORKDIR = "/app";
 const AGENT_TIMEOUT_SECONDS = 60;
 const VERIFIER_TIMEOUT_SECONDS = 30;
@@ -54,7 +60,7 @@ function taskToml({ kind, families, looks }: GeneratedTask, pool: PoolName, name
 
 function dockerfile({ files }: GeneratedTask): string {
   const copy = files.size > 0 ? `COPY files/ ${WORKDIR}/\n` : "";
-  return `FROM ubuntu:24.04\nWORKDIR ${WORKDIR}\n${copy}`;
+  return `FROM ubuntu:24.04 AS ${HOST_STAGE}\nWORKDIR ${WORKDIR}\n${copy}`;
 }
 
 /** Checks conditions one by one and writes CTRF (https://ctrf.io) and reward.txt with nothing but a POSIX shell. */

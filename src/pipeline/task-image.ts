@@ -1,0 +1,62 @@
+// What a task's sandboxes start from: this machine's own programs where the task says that any will do, else its image.
+import { isHostDockerfile, readHostDockerfile } from "../sandbox/bubblewrap/host-dockerfile.ts";
+import type { BuildRequest, ImageBuilder } from "../sandbox/image/image-builder.ts";
+import type { Images } from "../sandbox/image/images-file.ts";
+import type { SandboxFile, SandboxImage } from "../sandbox/sandbox.ts";
+import type { EnvironmentSource, Healthcheck, Task } from "../task/task.ts";
+
+/** How this machine makes images, and what it allows them. */
+export interface ImageServices {
+  readonly images: Images;
+  readonly builder: ImageBuilder;
+  /** Lines about builds. */
+  readonly onProgress?: (line: string) => void;
+}
+
+export interface TaskImage {
+  readonly image: SandboxImage;
+  readonly workdir: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** The image's own, where the task has none. */
+  readonly healthcheck: Healthcheck | undefined;
+}
+
+/** @throws InputError naming file and line of what cannot be built */
+export async function taskImage(
+  { environment, config }: Task,
+  { builder, onProgress }: ImageServices,
+): Promise<TaskImage> {
+  const { healthcheck, buildTimeoutMs, workdir: ownWorkdir } = config.environment;
+  if (environment.kind === "dockerfile" && isHostDockerfile(environment.dockerfile)) {
+    const { files, workdir, env } = readHostDockerfile(environment.dockerfile, environment.folder);
+    return { image: { kind: "host", files }, workdir: ownWorkdir ?? workdir, env, healthcheck };
+  }
+  const built = await builder.build({
+    source: sourceOf(environment),
+    timeoutMs: buildTimeoutMs,
+    ...(onProgress && { onProgress }),
+  });
+  const workdir = ownWorkdir ?? built.workdir;
+  return {
+    image: { ...built.image, files: [...built.image.files, ...uploads(environment, workdir)] },
+    workdir,
+    env: built.env,
+    healthcheck: healthcheck ?? built.healthcheck,
+  };
+}
+
+function sourceOf(environment: EnvironmentSource): BuildRequest["source"] {
+  const { dockerfile, folder } = environment;
+  const file = dockerfile === undefined || folder === undefined ? undefined : { dockerfile, context: folder };
+  if (environment.kind === "image")
+    return { kind: "image", name: environment.image, ...(file && { otherwise: file }) };
+  if (file === undefined) throw new Error("a task without image has a Dockerfile");
+  return { kind: "dockerfile", ...file };
+}
+
+/** Harbor puts the files of a folder that builds nothing into the working directory. */
+function uploads(environment: EnvironmentSource, workdir: string): readonly SandboxFile[] {
+  if (environment.kind !== "image" || !environment.uploadsFolder || environment.folder === undefined)
+    return [];
+  return [{ from: environment.folder, to: workdir }];
+}

@@ -1,0 +1,34 @@
+// The contract of image building: a Dockerfile, or the name of an image, becomes what sandboxes start from.
+import type { SandboxImage } from "../sandbox.ts";
+import type { ImageHealthcheck } from "./image-config.ts";
+
+export interface BuildRequest {
+  readonly source:
+    | { readonly kind: "dockerfile"; readonly dockerfile: string; readonly context: string }
+    | {
+        readonly kind: "image";
+        readonly name: string;
+        /** Built instead where nothing is known of that name. */
+        readonly otherwise?: { readonly dockerfile: string; readonly context: string };
+      };
+  /** For the whole build. */
+  readonly timeoutMs: number;
+  /** One line each time something begins or ends. */
+  readonly onProgress?: (line: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface BuiltImage {
+  readonly image: SandboxImage;
+  readonly workdir: string;
+  /** Of commands; empty where the image's own sandbox provides it. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly healthcheck: ImageHealthcheck | undefined;
+  /** Of everything that it was made from. */
+  readonly hash: string;
+}
+
+export interface ImageBuilder {
+  /** @throws InputError naming file and line of what cannot be built, or of the command that failed */
+  build(request: BuildRequest): Promise<BuiltImage>;
+}
