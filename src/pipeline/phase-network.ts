@@ -44,6 +44,11 @@ export function inPhase(sandbox: Sandbox, { network, env }: PhaseNetwork): Sandb
     upload: (...args) => sandbox.upload(...args),
     download: (...args) => sandbox.download(...args),
     killAgents: () => sandbox.killAgents(),
+    changedFiles: () => sandbox.changedFiles(),
+    successor: async (...args) => {
+      const next = await sandbox.successor(...args);
+      return "refused" in next ? next : inPhase(next, { network, env });
+    },
     [Symbol.asyncDispose]: () => sandbox[Symbol.asyncDispose](),
   };
 }
