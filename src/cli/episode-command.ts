@@ -36,20 +36,22 @@ export function addEpisodeCommand(program: Command): void {
   program
     .command("episode")
     .description("recorded episodes")
-    .command("export <run> <episode>")
+    .command("export")
     .description("write an episode in the form that other programs read")
+    .argument("<run>", "name of the run")
+    .argument("<episode>", "its number in the iteration", parseNumber)
     .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
     .option("--iteration <n>", "iteration it belongs to", parseNumber, 0)
     .option("--evaluation <name>", "evaluation it belongs to, instead of an iteration")
     .addOption(new Option("--format <format>", "form").choices(["atif"]).default("atif"))
     .option("--out <file>", "file to write; stdout when left out")
     .addHelpText("after", "\natif: the Agent Trajectory Interchange Format, version 1.8, as Harbor reads it.")
-    .action(async (run: string, episode: string, options: ExportOptions) => {
+    .action(async (run: string, episode: number, options: ExportOptions) => {
       const store = await openStore(options.local);
       const { evaluation, iteration, out } = options;
       const phase =
         evaluation === undefined ? iterationPrefix(run, iteration) : evaluationPrefix(run, evaluation);
-      const text = await exportAtif(store, run, phase, parseNumber(episode));
+      const text = await exportAtif(store, run, phase, episode);
       if (out === undefined) process.stdout.write(text);
       else await writeFile(out, text);
     });
