@@ -8,8 +8,9 @@ import { jsonFormat, xmlFormat } from "./terminus/reply-format.ts";
 import { terminusProtocol } from "./terminus/terminus-protocol.ts";
 
 type AgentConfig = RunConfig["agent"];
+export type ProtocolName = AgentConfig["protocol"];
 
-const PROTOCOLS: Readonly<Record<AgentConfig["protocol"], Protocol>> = {
+const PROTOCOLS: Readonly<Record<ProtocolName, Protocol>> = {
   compact: compactProtocol,
   "terminus-json": terminusProtocol(jsonFormat),
   "terminus-xml": terminusProtocol(xmlFormat),

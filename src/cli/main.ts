@@ -1,6 +1,7 @@
 // The `t1` command.
 import { Command, CommanderError } from "commander";
 import { addConfigCommand } from "./config-command.ts";
+import { addEpisodeCommand } from "./episode-command.ts";
 import { addEvaluateCommand } from "./evaluate-command.ts";
 import { EXIT_CODES, reportError } from "./exit-codes.ts";
 import { addReportCommand } from "./report-command.ts";
@@ -19,6 +20,7 @@ addTasksCommand(program);
 addRunCommand(program);
 addEvaluateCommand(program);
 addReportCommand(program);
+addEpisodeCommand(program);
 addConfigCommand(program);
 
 try {

@@ -37,8 +37,33 @@ describe("run config", () => {
     ["kind: ppo\n  x: [", "not YAML: run.yaml:1"],
     ["kind: sft\ntasks:\n  pool: t\ntraining:\n  iterations: 1\n", "either policy"],
     ["", "the file"],
+    [`${PPO}agent:\n  protocol: terminus\n`, "run.yaml:8: agent.protocol"],
+    [
+      `${PPO}agent:\n  contextTokens: 40000\n  summary: {}\n`,
+      "run.yaml:9: agent.summary: only terminus-json and terminus-xml make summaries, not compact",
+    ],
+    [
+      `${PPO}agent:\n  protocol: terminus-json\n  summary: {}\n`,
+      "run.yaml:7: agent.contextTokens: must be at least 13296 with agent.summary: what a summary keeps (5296) and freeTokens (8000), or one would follow the other, got 8192",
+    ],
+    [
+      `${PPO}agent:\n  protocol: terminus-xml\n  contextTokens: 84000\n  observationTokens: 5000\n  summary:\n    freeTokens: 8000\n`,
+      "run.yaml:12: agent.summary.freeTokens: must be at least 10296: a turn (6024) and the three calls (4272) have to fit, got 8000",
+    ],
+    [
+      "kind: sft\npolicy: p\ntasks:\n  pool: t\ntraining:\n  iterations: 1\nagent:\n  protocol: bash-tool\n",
+      "run.yaml:8: agent.protocol: demonstrations are written for compact",
+    ],
   ])("refuses %j, saying where and what was expected", (text, message) => {
     expect(() => parseRunConfig(text, "run.yaml")).toThrow(message);
+  });
+
+  it("takes a summary whose budget adds up, with its calls trained", () => {
+    const text = `${PPO}agent:\n  protocol: terminus-json\n  contextTokens: 13296\n  summary: {}\n`;
+    const { agent } = parseRunConfig(text, "run.yaml");
+    expect(agent.summary).toEqual({ freeTokens: 8000, answerTokens: 1024, train: true });
+    expect(parseRunConfig(PPO, "run.yaml").agent).toMatchObject({ protocol: "compact" });
+    expect(parseRunConfig(PPO, "run.yaml").agent.summary).toBeUndefined();
   });
 
   it("takes overrides over the file, and checks them as it checks the file", () => {

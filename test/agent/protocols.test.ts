@@ -1,7 +1,8 @@
 // Each protocol in real sandboxes, with a policy that plays a script. Every episode's chunks are audited (stage.ts).
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type ProtocolName, Stage } from "./stage.ts";
+import type { ProtocolName } from "../../src/agent/find-protocol.ts";
+import { Stage } from "./stage.ts";
 
 // Terminals wait for real time: what takes a second takes many on a machine that has other work.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });

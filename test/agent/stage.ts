@@ -1,8 +1,7 @@
 // Real sandboxes for episodes whose policy plays a script: what the tests of every protocol share.
 
 import { type EpisodeOutcome, type EpisodeSetup, runEpisode } from "../../src/agent/episode.ts";
-import { chatOptions, findProtocol } from "../../src/agent/find-protocol.ts";
-import type { RunConfig } from "../../src/config/run-config.ts";
+import { chatOptions, findProtocol, type ProtocolName } from "../../src/agent/find-protocol.ts";
 import { ChatFormat } from "../../src/model/chat-format.ts";
 import { Tokenizer } from "../../src/model/tokenizer.ts";
 import { trainTokenizer } from "../../src/model/train-tokenizer.ts";
@@ -32,8 +31,6 @@ export const tokenizer = new Tokenizer(
   }),
   "tokenizer.json",
 );
-
-export type ProtocolName = RunConfig["agent"]["protocol"];
 
 export function chatOf(protocol: ProtocolName): ChatFormat {
   return new ChatFormat(tokenizer, {

@@ -1,0 +1,108 @@
+// `t1 episode`: recorded episodes in the form that other programs read.
+import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { z } from "zod";
+import { toAtif } from "../agent/atif.ts";
+import { TranscriptTurn } from "../agent/transcript.ts";
+import { InputError } from "../failure/errors.ts";
+import { EpisodeRecord } from "../pipeline/records.ts";
+import { readRun } from "../pipeline/run-record.ts";
+import { readAdmitted } from "../store/claim.ts";
+import { readJson, readJsonLines } from "../store/json.ts";
+import {
+  arraysKey,
+  attemptPrefix,
+  episodeKey,
+  episodePrefix,
+  evaluationPrefix,
+  iterationPrefix,
+  type PhasePrefix,
+  transcriptKey,
+} from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { openStore } from "../store/open-store.ts";
+import { decodeChunks } from "../trajectory/chunk.ts";
+import { DEFAULT_STORE } from "./run-command.ts";
+
+interface ExportOptions {
+  readonly local: string;
+  readonly iteration: number;
+  readonly evaluation?: string;
+  readonly out?: string;
+}
+
+export function addEpisodeCommand(program: Command): void {
+  program
+    .command("episode")
+    .description("recorded episodes")
+    .command("export")
+    .description("write an episode in the form that other programs read")
+    .argument("<run>", "name of the run")
+    .argument("<episode>", "its number in the iteration", parseNumber)
+    .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+    .option("--iteration <n>", "iteration it belongs to", parseNumber, 0)
+    .option("--evaluation <name>", "evaluation it belongs to, instead of an iteration")
+    .addOption(new Option("--format <format>", "form").choices(["atif"]).default("atif"))
+    .option("--out <file>", "file to write; stdout when left out")
+    .addHelpText("after", "\natif: the Agent Trajectory Interchange Format, version 1.8, as Harbor reads it.")
+    .action(async (run: string, episode: number, options: ExportOptions) => {
+      const store = await openStore(options.local);
+      const { evaluation, iteration, out } = options;
+      const phase =
+        evaluation === undefined ? iterationPrefix(run, iteration) : evaluationPrefix(run, evaluation);
+      const text = await exportAtif(store, run, phase, episode);
+      if (out === undefined) process.stdout.write(text);
+      else await writeFile(out, text);
+    });
+}
+
+function parseNumber(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("expected a number from 0 on");
+  return Number(text);
+}
+
+async function exportAtif(
+  store: ObjectStore,
+  run: string,
+  phase: PhasePrefix,
+  episode: number,
+): Promise<string> {
+  const { config } = await readRun(store, run);
+  const prefix = episodePrefix(phase, episode);
+  const attempt = await readAdmitted(store, prefix);
+  if (attempt === undefined) {
+    throw new InputError({
+      what: "no such episode, or it has not ended",
+      where: `${store.url}/${prefix}`,
+      expected: "an episode whose attempt was admitted",
+      fix: "check the run, --iteration or --evaluation, and the episode's number",
+    });
+  }
+  const at = attemptPrefix(prefix, attempt);
+  const record = await readJson(store, episodeKey(at), EpisodeRecord);
+  const found = record.arraysSha256 === undefined ? undefined : await store.get(arraysKey(at));
+  const trajectory = toAtif({
+    sessionId: `${prefix.replaceAll("/", "-")}${attempt}`,
+    version: ownVersion(),
+    protocol: config.agent.protocol,
+    modelName: `${run} version ${record.policyVersion}`,
+    transcript: await readJsonLines(store, transcriptKey(at), TranscriptTurn),
+    chunks: found === undefined ? [] : decodeChunks(found.body, arraysKey(at)),
+    endReason: record.endReason,
+  });
+  if (trajectory === undefined) {
+    throw new InputError({
+      what: "nothing was sampled in this episode",
+      where: at,
+      expected: "an answer; ATIF has no empty trajectory",
+      fix: "choose another episode",
+    });
+  }
+  return `${JSON.stringify(trajectory, undefined, 2)}\n`;
+}
+
+function ownVersion(): string {
+  const file = new URL("../../package.json", import.meta.url);
+  return z.looseObject({ version: z.string() }).parse(JSON.parse(readFileSync(file, "utf8"))).version;
+}
