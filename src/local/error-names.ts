@@ -26,6 +26,7 @@ export const STATES_ERRORS = [
 export const SERVICE_ERRORS = [
   "AmazonECS.Unknown",
   "ECS.AmazonECSException",
+  "ECS.ClientException",
   "ECS.InvalidParameterException",
   "ECS.ServerException",
   "ECS.TaskFailedToStartException",

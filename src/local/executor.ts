@@ -28,6 +28,8 @@ export interface TaskContext {
   idle<T>(promise: Promise<T>): Promise<T>;
   /** For `.sync`: the job was accepted. @param response of the call that submitted it */
   submitted(response: Json): void;
+  /** Work that goes on after the executor has answered. The runner stops it and waits for it when it closes. */
+  detach(work: Promise<unknown>): void;
 }
 
 /**

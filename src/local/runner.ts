@@ -7,6 +7,7 @@ import { InputError } from "../failure/errors.ts";
 import { attributeFileError } from "../store/file-errors.ts";
 import { withFileLock } from "../store/file-lock.ts";
 import type { ObjectStore } from "../store/object-store.ts";
+import { Cancellation } from "./cancellation.ts";
 import { type Clock, realClock } from "./clock.ts";
 import { describeExecution, type ExecutionDescription } from "./description.ts";
 import { Execution, type ExecutionStatus } from "./execution.ts";
@@ -115,6 +116,7 @@ export class LocalRunner {
       bucket: name => (Object.hasOwn(buckets, name) ? buckets[name] : undefined),
       seed: options.seed ?? randomUUID(),
       runStates,
+      closing: new Cancellation(),
       track: work => this.#track(work),
     };
     if (folder !== undefined) this.#reopen(folder);
@@ -291,6 +293,7 @@ export class LocalRunner {
     if (this.#isClosed) return;
     this.#isClosed = true;
     for (const { execution } of this.#entries.values()) execution.cancellation.cancel();
+    this.#world.closing.cancel();
     while (this.#work.size > 0) await Promise.allSettled([...this.#work]);
     for (const { recorder } of this.#entries.values()) recorder.close();
     await this.#unlock();

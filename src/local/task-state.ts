@@ -175,7 +175,7 @@ async function perform(
       });
     }
     if (submitted !== undefined) return;
-    const work = call(request, visit, stop, abort.signal, markSubmitted).then(
+    const work = call(request, visit, stop, abort, markSubmitted).then(
       response => {
         if (taskToken === undefined) succeed(toPayload(bare(request.resource, response)));
         else {
@@ -205,10 +205,10 @@ async function call(
   request: TaskRequest,
   { thread, state }: TaskVisit,
   stop: Cancellation,
-  signal: AbortSignal,
+  abort: AbortController,
   submitted: (response: Json) => void,
 ): Promise<Json> {
-  const { clock, executors, faults } = thread.execution.world;
+  const { clock, closing, executors, faults, track } = thread.execution.world;
   const fault = faults(request);
   if (fault !== undefined) throw fault;
   const executor = executors[executorKey(request.resource)];
@@ -219,24 +219,34 @@ async function call(
       expected: `expected one for ${executorKey(request.resource)}; there are ${Object.keys(executors).join(", ") || "none"}`,
     });
   let release = clock.hold();
+  let hasAnswered = false;
   const idle = async <T>(promise: Promise<T>): Promise<T> => {
     release();
     try {
       return await promise;
     } finally {
-      release = clock.hold();
+      if (!hasAnswered) release = clock.hold();
     }
   };
   const context: TaskContext = {
-    signal,
+    signal: abort.signal,
     now: () => clock.now(),
     sleep: ms => idle(sleepUntil(clock, clock.now() + ms, stop)),
     idle,
     submitted,
+    detach(work) {
+      const leave = closing.onCancel(() => {
+        stop.cancel();
+        abort.abort();
+      });
+      track(work);
+      work.then(leave, leave);
+    },
   };
   try {
     return await executor(request, context);
   } finally {
+    hasAnswered = true;
     release();
   }
 }

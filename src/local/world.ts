@@ -1,5 +1,6 @@
 // What all executions of a runner share.
 import type { ObjectStore } from "../store/object-store.ts";
+import type { Cancellation } from "./cancellation.ts";
 import type { Clock } from "./clock.ts";
 import type { Execution } from "./execution.ts";
 import type { Executors } from "./executor.ts";
@@ -45,6 +46,8 @@ export interface World {
   readonly seed: string;
   /** Runs the states of a scope; here so that a Map can run what contains it without importing it. */
   readonly runStates: (scope: StateScope, input: Payload, thread: Thread) => Promise<Payload>;
+  /** Fires when the runner closes. */
+  readonly closing: Cancellation;
   /** Waits for this when the runner closes, so that no task outlives it. */
   readonly track: (work: Promise<unknown>) => void;
 }
