@@ -1,0 +1,72 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createDockerBuilder } from "./docker-builder.ts";
+
+const docker = (...words: string[]) => spawnSync("docker", words, { encoding: "utf8", timeout: 20_000 });
+const { status, stderr } = docker("version", "--format", "{{.Server.Version}}");
+const problem =
+  status === 0 ? undefined : `no docker daemon answers: ${stderr?.trim() ?? "docker is missing"}`;
+
+describe.skipIf(problem !== undefined)(
+  `images by docker${problem === undefined ? "" : ` (skipped: ${problem})`}`,
+  () => {
+    const context = mkdtempSync(join(tmpdir(), "t1-docker-"));
+    const dockerfile = join(context, "Dockerfile");
+    const references: string[] = [];
+    beforeAll(() => {
+      mkdirSync(join(context, "files"));
+      writeFileSync(join(context, "files", "f"), "1");
+    });
+    afterAll(() => {
+      docker("image", "rm", "--force", ...references);
+      rmSync(context, { recursive: true, force: true });
+    });
+
+    async function build(text: string) {
+      writeFileSync(dockerfile, text);
+      const lines: string[] = [];
+      const { build } = createDockerBuilder({ build: { network: "none", env: { UNUSED: "x" } } });
+      const built = await build({
+        source: { kind: "dockerfile", dockerfile, context },
+        timeoutMs: 120_000,
+        onProgress: line => lines.push(line),
+      });
+      if (built.image.kind !== "docker") throw new Error("not an image of docker");
+      references.push(built.image.reference);
+      return { ...built, reference: built.image.reference, lines };
+    }
+
+    test("are named by what they are made from, and made once", { timeout: 120_000 }, async () => {
+      const text =
+        "FROM scratch\nWORKDIR /app\nCOPY files /app\nHEALTHCHECK --interval=2s --retries=4 CMD echo ok\n";
+      const first = await build(text);
+      expect(first).toMatchObject({
+        workdir: "/app",
+        env: {},
+        lines: [expect.stringContaining("building t1-task:")],
+      });
+      expect(first.healthcheck).toMatchObject({
+        command: "echo ok",
+        intervalMs: 2000,
+        timeoutMs: 30_000,
+        retries: 4,
+      });
+      const again = await build(text);
+      expect(again).toMatchObject({ reference: first.reference, hash: first.hash, lines: [] });
+      writeFileSync(join(context, "files", "f"), "2");
+      expect((await build(text)).reference).not.toBe(first.reference);
+      const named = createDockerBuilder({ build: { network: "none", env: {} } });
+      const source = { kind: "image", name: first.reference } as const;
+      expect((await named.build({ source, timeoutMs: 10_000 })).hash).toBe(first.hash);
+    });
+
+    test("that cannot be built say why", { timeout: 120_000 }, async () => {
+      await expect(build("FROM scratch\nCOPY missing /x\n")).rejects.toThrow(
+        /docker build ended with exit code 1: .*Dockerfile: .*missing/s,
+      );
+    });
+  },
+);
