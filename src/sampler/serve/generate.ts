@@ -8,6 +8,9 @@ import { encodeRoutes } from "../sglang/routes-text.ts";
 import type { GenerateBody } from "../sglang/wire.ts";
 import type { ServedWeights } from "./served-policy.ts";
 
+/** SGLang's. */
+const DEFAULT_NEW_TOKENS = 128;
+
 /** @throws InputError when the model cannot do what is asked */
 export function toRequest(
   body: GenerateBody,
@@ -19,10 +22,12 @@ export function toRequest(
   const outside = [...ids, ...sampling.stop_token_ids].find(id => id >= config.vocabSize);
   if (outside !== undefined)
     throw refuse("input_ids, stop_token_ids", `expected ids below ${config.vocabSize}, got ${outside}`);
-  if (ids.length + sampling.max_new_tokens > config.maxPositions)
+  const room = config.maxPositions - ids.length;
+  const maxNewTokens = sampling.max_new_tokens ?? Math.min(DEFAULT_NEW_TOKENS, room);
+  if (maxNewTokens > room || room < 1)
     throw refuse(
       "input_ids, max_new_tokens",
-      `expected at most ${config.maxPositions} tokens in all, got ${ids.length} and ${sampling.max_new_tokens} new ones`,
+      `expected at most ${config.maxPositions} tokens in all, got ${ids.length} and ${maxNewTokens} new ones`,
     );
   if (routesHeld > ids.length)
     throw refuse(
@@ -38,7 +43,7 @@ export function toRequest(
       topK: sampling.top_k === -1 ? 0 : sampling.top_k,
     },
     stop: sampling.stop_token_ids,
-    maxNewTokens: sampling.max_new_tokens,
+    maxNewTokens,
     seed: seedOf(sampling),
     policy,
   };

@@ -9,7 +9,8 @@ const TokenId = z.int().nonnegative();
 const Seed = z.string().regex(/^[0-9a-f]{32}$/, "expected 32 hexadecimal digits");
 
 const Sampling = z.strictObject({
-  max_new_tokens: z.int().min(1).default(128),
+  /** Without it 128, or what fits. */
+  max_new_tokens: z.int().min(1).optional(),
   temperature: z.number().min(0).max(100).default(1),
   top_p: z.number().gt(0).max(1).default(1),
   /** -1 keeps every token. */
