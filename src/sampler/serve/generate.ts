@@ -1,0 +1,95 @@
+// From the body of a /generate request to a request of a sampler, and from its generation to the body of the answer.
+import { createHash, randomUUID } from "node:crypto";
+import { InputError } from "../../failure/errors.ts";
+import type { ModelConfig } from "../../model/config.ts";
+import { deriveSeed } from "../../random/seed.ts";
+import type { GenerateRequest, Generation } from "../sampler.ts";
+import { encodeRoutes } from "../sglang/routes-text.ts";
+import type { GenerateBody } from "../sglang/wire.ts";
+import type { ServedWeights } from "./served-policy.ts";
+
+/** SGLang's. */
+const DEFAULT_NEW_TOKENS = 128;
+
+/** @throws InputError when the model cannot do what is asked */
+export function toRequest(
+  body: GenerateBody,
+  { policy, config }: ServedWeights,
+): Omit<GenerateRequest, "signal"> {
+  const { input_ids: ids, sampling_params: sampling, routed_experts_start_len: routesHeld } = body;
+  const refuse = (where: string, expected: string): InputError =>
+    new InputError({ what: "invalid request", where, expected });
+  const outside = [...ids, ...sampling.stop_token_ids].find(id => id >= config.vocabSize);
+  if (outside !== undefined)
+    throw refuse("input_ids, stop_token_ids", `expected ids below ${config.vocabSize}, got ${outside}`);
+  const room = config.maxPositions - ids.length;
+  const maxNewTokens = sampling.max_new_tokens ?? Math.min(DEFAULT_NEW_TOKENS, room);
+  if (maxNewTokens > room || room < 1)
+    throw refuse(
+      "input_ids, max_new_tokens",
+      `expected at most ${config.maxPositions} tokens in all, got ${ids.length} and ${maxNewTokens} new ones`,
+    );
+  if (routesHeld > ids.length)
+    throw refuse(
+      "routed_experts_start_len",
+      `expected 0 to ${ids.length}, the number of input_ids, got ${routesHeld}`,
+    );
+  return {
+    tokens: Int32Array.from(ids),
+    routesHeld,
+    sampling: {
+      temperature: sampling.temperature,
+      topP: sampling.top_p,
+      topK: sampling.top_k === -1 ? 0 : sampling.top_k,
+    },
+    stop: sampling.stop_token_ids,
+    maxNewTokens,
+    seed: seedOf(sampling),
+    policy,
+  };
+}
+
+/** Our clients give the whole seed; others a number; without either every answer is another one. */
+function seedOf({ custom_params: custom, sampling_seed: number }: GenerateBody["sampling_params"]): string {
+  if (custom !== null && custom !== undefined) return custom.seed;
+  return number === null || number === undefined
+    ? deriveSeed(randomUUID())
+    : deriveSeed("sampling_seed", number);
+}
+
+export function toAnswer(
+  id: string,
+  body: GenerateBody,
+  generation: Generation,
+  config: ModelConfig,
+): string {
+  const { tokens, logProbs, routes, finishReason, policyVersion, receipt } = generation;
+  return JSON.stringify({
+    text: "",
+    output_ids: [...tokens],
+    meta_info: {
+      id,
+      finish_reason:
+        finishReason === "stop"
+          ? { type: "stop", matched: tokens[tokens.length - 1] }
+          : { type: "length", length: tokens.length },
+      prompt_tokens: body.input_ids.length,
+      completion_tokens: tokens.length,
+      weight_version: `${policyVersion}`,
+      ...(body.return_logprob && {
+        // A float32 as the shortest decimal of its double comes back bit for bit.
+        output_token_logprobs: Array.from(logProbs, (logProb, index) => [logProb, tokens[index], null]),
+      }),
+      ...(body.return_routed_experts && {
+        routed_experts: encodeRoutes(routes, config),
+        // It covers the routes, so without them nobody could check it.
+        ...(body.return_logprob && { t1_receipt: Buffer.from(receipt).toString("hex") }),
+      }),
+    },
+  });
+}
+
+/** Tells two requests of one id apart. */
+export function hashBody(body: GenerateBody): string {
+  return createHash("sha256").update(JSON.stringify(body)).digest("base64");
+}

@@ -1,0 +1,120 @@
+// From the text of an answer to a generation, or to the reason why it is none. Everything that training relies on is
+// checked here, where the server can still be named: a foreign one may leave out log-probs, routes or the stop token.
+import { InputError, InvariantError } from "../../failure/errors.ts";
+import { computeReceipt } from "../../trajectory/receipt.ts";
+import { assertRoutes, type Routes } from "../../trajectory/routes.ts";
+import type { GenerateRequest, Generation } from "../sampler.ts";
+import { decodeRoutes, type RouteShape } from "./routes-text.ts";
+import { GenerateAnswer } from "./wire.ts";
+
+/** A generation, and whether its receipt was made where it was sampled or only here, from what was received. */
+export interface ServedGeneration extends Generation {
+  readonly receiptMadeBy: "server" | "client";
+}
+
+/** An answer that another try may give better: it was cut off, aborted, or changed on its way. */
+export class UnusableAnswer extends Error {}
+
+/**
+ * @param where the server's URL, for messages
+ * @throws UnusableAnswer when a new try can help
+ * @throws InputError when the server does not say what training needs
+ */
+export function readAnswer(
+  text: string,
+  request: GenerateRequest,
+  model: RouteShape & { readonly vocabSize: number },
+  where: string,
+): ServedGeneration {
+  const { output_ids, meta_info } = parse(text);
+  const {
+    finish_reason: finish,
+    weight_version,
+    output_token_logprobs,
+    routed_experts,
+    t1_receipt,
+  } = meta_info;
+  // What an aborted request had so far is no answer (miles#2589).
+  if (finish.type === "abort")
+    throw new UnusableAnswer(`the server aborted: ${finish.message ?? "no reason given"}`);
+  const refuse = (expected: string, fix: string): InputError =>
+    new InputError({ what: "the sampler's answer cannot be trained on", where, expected, fix });
+  if (weight_version === undefined || !/^\d{1,9}$/.test(weight_version))
+    throw refuse(
+      `expected the number of the policy as weight_version, got ${JSON.stringify(weight_version)}`,
+      "start it with --weight-version, and give the version with every update of weights",
+    );
+  const tokens = Int32Array.from(output_ids);
+  if (tokens.length === 0 || tokens.length > request.maxNewTokens)
+    throw refuse(
+      `expected 1 to ${request.maxNewTokens} tokens, got ${tokens.length}`,
+      "check the server's version",
+    );
+  if (output_ids.some(id => id >= model.vocabSize))
+    throw refuse(`expected ids below ${model.vocabSize}`, "let it serve the model that is trained");
+  // The log-prob of the token that was drawn, not of the likeliest (NeMo-RL#3297).
+  const isPaired =
+    output_token_logprobs?.length === tokens.length &&
+    output_token_logprobs.every(([logProb, id], index) => id === tokens[index] && logProb <= 1e-3);
+  if (!isPaired)
+    throw refuse(
+      "expected one log-prob of at most 0 for each sampled token, in order",
+      "check the server's version",
+    );
+  const last = tokens[tokens.length - 1] ?? -1;
+  if ((finish.type === "stop") !== request.stop.includes(last))
+    throw refuse(
+      `expected the stop token at the end and nowhere else, got ${finish.type} after token ${last}`,
+      "let the agent's end of turn be the model's only end-of-sequence token",
+    );
+  const policyVersion = Number(weight_version);
+  const logProbs = Float32Array.from(output_token_logprobs, ([logProb]) => logProb);
+  const routes = readRoutes(routed_experts ?? undefined, request, tokens.length, model, refuse);
+  const turn = { prompt: request.tokens, sampled: tokens, logProbs, routes, policyVersion };
+  const receipt = computeReceipt(turn);
+  if (t1_receipt !== undefined && Buffer.from(receipt).toString("hex") !== t1_receipt)
+    throw new UnusableAnswer("the answer does not match its receipt: it was changed on its way");
+  return {
+    tokens,
+    logProbs,
+    routes,
+    finishReason: finish.type,
+    policyVersion,
+    receipt,
+    receiptMadeBy: t1_receipt === undefined ? "client" : "server",
+  };
+}
+
+function parse(text: string): GenerateAnswer {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new UnusableAnswer(`an answer that is no JSON: ${text.slice(0, 100)}`);
+  }
+  const parsed = GenerateAnswer.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const { path, message } = parsed.error.issues[0] ?? { path: [], message: "" };
+  throw new UnusableAnswer(`an answer of another shape: ${path.join(".")}: ${message}`);
+}
+
+function readRoutes(
+  text: string | undefined,
+  { tokens, routesHeld }: GenerateRequest,
+  sampledCount: number,
+  model: RouteShape,
+  refuse: (expected: string, fix: string) => InputError,
+): Routes {
+  const layout = { ...model, layerCount: model.moeLayers.length };
+  const rowCount = tokens.length + sampledCount - 1 - routesHeld;
+  const fix = "start it with --enable-return-routed-experts, and check that its kernels capture them";
+  const routes = text === undefined ? "no routed_experts" : decodeRoutes(text, rowCount, model);
+  if (typeof routes === "string") throw refuse(`expected the experts of each position: ${routes}`, fix);
+  try {
+    assertRoutes(routes, rowCount + 1, layout);
+    return routes;
+  } catch (error) {
+    if (!(error instanceof InvariantError)) throw error;
+    throw refuse(`expected the experts of each position: ${error.message}`, fix);
+  }
+}

@@ -1,0 +1,212 @@
+// The client of a served sampler: ours (sampler/serve) or SGLang. A try that failed is made again with the same seed
+// and the same request id: our server gives the answer it has, SGLang samples anew; either way an answer is used whole
+// or not at all, so no retry changes what the episode has seen.
+import { randomUUID } from "node:crypto";
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Failure, InputError } from "../../failure/errors.ts";
+import type { ModelConfig } from "../../model/config.ts";
+import type { GenerateRequest, PolicyReference, Sampler } from "../sampler.ts";
+import { gaveUp, type HttpAnswer, postJson } from "./http-request.ts";
+import { readAnswer, type ServedGeneration, UnusableAnswer } from "./read-answer.ts";
+import { ErrorAnswer } from "./wire.ts";
+
+export interface SglangSettings {
+  /** `http://host:port` */
+  readonly url: string;
+  readonly model: Pick<
+    ModelConfig,
+    "vocabSize" | "layerCount" | "moeLayers" | "expertsPerToken" | "expertCount"
+  >;
+  readonly apiKey?: string;
+  /**
+   * What the server loads a policy by. Ours takes the key in the store, which is the default; SGLang needs a folder it
+   * can read. `undefined`: somebody else updates the weights.
+   */
+  readonly modelPathOf?: ((policy: PolicyReference) => string) | undefined;
+  /** An answer from another policy than the one asked for is a Failure, or comes with its own version. */
+  readonly otherVersion?: "refuse" | "record";
+  readonly tries?: number;
+  readonly connectMs?: number;
+  /** Of one try, waiting for a place in the batch included. */
+  readonly answerMs?: number;
+  readonly firstPauseMs?: number;
+}
+
+/** Answers that say: not now. */
+const AGAIN = new Set([408, 429, 500, 502, 503, 504]);
+const LONGEST_PAUSE_MS = 10_000;
+/** SGLang's seed is a 64-bit integer; JSON numbers are exact up to 53 bits. */
+const SEED_HEX_DIGITS = 12;
+
+export class SglangSampler implements Sampler {
+  readonly #settings: SglangSettings & Required<Pick<SglangSettings, "tries" | "connectMs" | "answerMs">>;
+  readonly #agent: HttpAgent;
+  #loaded: { readonly policy: PolicyReference; readonly loading: Promise<void> } | undefined;
+
+  constructor(settings: SglangSettings) {
+    const url = URL.parse(settings.url);
+    if (url === null || !/^https?:$/.test(url.protocol))
+      throw new InputError({
+        what: "invalid URL of a sampler",
+        where: JSON.stringify(settings.url),
+        expected: "expected http://host:port",
+      });
+    const Agent = url.protocol === "https:" ? HttpsAgent : HttpAgent;
+    this.#agent = new Agent({ keepAlive: true, maxSockets: 1_024 });
+    this.#settings = { tries: 6, connectMs: 10_000, answerMs: 900_000, modelPathOf: keyOf, ...settings };
+  }
+
+  /**
+   * @throws Failure SamplerUnavailable when no usable answer comes, or one from another policy
+   * @throws InputError when the server refuses the request, or does not say what training needs
+   * @throws AbortError when `signal` fires
+   */
+  async generate(request: GenerateRequest): Promise<ServedGeneration> {
+    const { policy, signal } = request;
+    if (signal?.aborted) throw gaveUp();
+    await orGiveUp(this.#useWeights(policy), signal);
+    const body = encodeRequest(request);
+    const generation = await this.#post(
+      "/generate",
+      body,
+      answerBytes(request, this.#settings.model),
+      signal,
+      text => readAnswer(text, request, this.#settings.model, this.#settings.url),
+    );
+    if (generation.policyVersion === policy.version || this.#settings.otherVersion === "record")
+      return generation;
+    this.#loaded = undefined;
+    throw new Failure(
+      "SamplerUnavailable",
+      `${this.#settings.url} answered from policy ${generation.policyVersion}, asked for ${policy.version}`,
+      { retryable: true },
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#agent.destroy();
+  }
+
+  /** Once per version, and by one request for all who wait. The server does nothing when it has that version. */
+  #useWeights(policy: PolicyReference): Promise<void> {
+    const { modelPathOf } = this.#settings;
+    if (modelPathOf === undefined) return Promise.resolve();
+    const { version, prefix } = policy;
+    if (this.#loaded?.policy.version === version && this.#loaded.policy.prefix === prefix)
+      return this.#loaded.loading;
+    const body = JSON.stringify({ model_path: modelPathOf(policy), weight_version: `${version}` });
+    const loading = this.#post("/update_weights_from_disk", body, 2 ** 20, undefined, () => undefined);
+    const loaded = { policy, loading };
+    this.#loaded = loaded;
+    loading.catch(() => {
+      if (this.#loaded === loaded) this.#loaded = undefined;
+    });
+    return loading;
+  }
+
+  async #post<Result>(
+    path: string,
+    body: string,
+    maxAnswerBytes: number,
+    signal: AbortSignal | undefined,
+    read: (text: string) => Result,
+  ): Promise<Result> {
+    const { url, apiKey, tries, connectMs, answerMs } = this.#settings;
+    const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+    const settings = { agent: this.#agent, headers, connectMs, answerMs, maxAnswerBytes, signal };
+    let problem = "";
+    for (let failures = 0; failures < tries; failures++) {
+      if (failures > 0) await this.#pause(failures, signal);
+      try {
+        const answer = await postJson(new URL(path, url), body, settings);
+        if (answer.status === 200) return read(answer.text);
+        if (!AGAIN.has(answer.status)) throw refused(answer, `${url}${path}`);
+        problem = `${answer.status}: ${reasonOf(answer)}`;
+      } catch (error) {
+        if (error instanceof InputError || !(error instanceof Error)) throw error;
+        if (error.name === "AbortError") throw error;
+        if (!(error instanceof UnusableAnswer || "code" in error || error.constructor === Error)) throw error;
+        problem = error.message || error.name;
+      }
+    }
+    throw new Failure("SamplerUnavailable", `${url}${path} did not answer in ${tries} tries: ${problem}`, {
+      retryable: true,
+    });
+  }
+
+  async #pause(failures: number, signal: AbortSignal | undefined): Promise<void> {
+    const longest = Math.min(LONGEST_PAUSE_MS, (this.#settings.firstPauseMs ?? 250) * 2 ** (failures - 1));
+    try {
+      // From the global generator: drivers that failed together must not come back together.
+      await sleep(Math.random() * longest, undefined, { signal });
+    } catch {
+      throw gaveUp();
+    }
+  }
+}
+
+/** What others wait for too goes on when one of them leaves. */
+async function orGiveUp(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  if (signal === undefined) return work;
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(gaveUp());
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function keyOf({ prefix }: PolicyReference): string {
+  return prefix;
+}
+
+/** The id comes from chance alone: two requests of equal content are two samples, even with equal seeds. */
+function encodeRequest({ tokens, routesHeld, sampling, stop, maxNewTokens, seed }: GenerateRequest): string {
+  return JSON.stringify({
+    rid: randomUUID(),
+    input_ids: [...tokens],
+    sampling_params: {
+      max_new_tokens: maxNewTokens,
+      temperature: sampling.temperature,
+      top_p: sampling.topP,
+      top_k: sampling.topK === 0 ? -1 : sampling.topK,
+      stop_token_ids: stop,
+      sampling_seed: Number.parseInt(seed.slice(0, SEED_HEX_DIGITS), 16),
+      custom_params: { seed },
+    },
+    return_logprob: true,
+    return_routed_experts: true,
+    routed_experts_start_len: routesHeld,
+  });
+}
+
+/** The most that an answer may have: ids and log-probs as text, routes as base64 of int32. */
+function answerBytes(
+  { tokens, routesHeld, maxNewTokens }: GenerateRequest,
+  model: SglangSettings["model"],
+): number {
+  const rows = tokens.length + maxNewTokens - routesHeld;
+  return 2 ** 20 + 200 * maxNewTokens + 6 * rows * model.layerCount * (2 * model.expertsPerToken + 8);
+}
+
+function refused(answer: HttpAnswer, where: string): InputError {
+  const isLocked = answer.status === 401 || answer.status === 403;
+  return new InputError({
+    what: isLocked ? "the sampler does not let us in" : "the sampler refuses the request",
+    where,
+    expected: `${answer.status}: ${reasonOf(answer)}`,
+    ...(isLocked ? { fix: "give the key that the server was started with" } : {}),
+  });
+}
+
+function reasonOf({ text }: HttpAnswer): string {
+  try {
+    return ErrorAnswer.parse(JSON.parse(text)).slice(0, 1_000);
+  } catch {
+    return text.slice(0, 200);
+  }
+}

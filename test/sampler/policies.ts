@@ -1,0 +1,47 @@
+// A store with two policies of one small model (layers with and without experts), for tests of samplers.
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { decodeModelFiles, encodeModelFiles } from "../../src/model/checkpoint.ts";
+import type { ModelConfig } from "../../src/model/config.ts";
+import { writeStoredFiles } from "../../src/model/model-folder.ts";
+import { randomParameters } from "../../src/model/parameters.ts";
+import { deriveSeed } from "../../src/random/seed.ts";
+import { RandomStream } from "../../src/random/stream.ts";
+import type { PolicyReference } from "../../src/sampler/sampler.ts";
+import { openFileStore } from "../../src/store/file-store.ts";
+import { policyPrefix } from "../../src/store/keys.ts";
+import type { ObjectStore } from "../../src/store/object-store.ts";
+
+const FIXTURE = join(import.meta.dirname, "../fixtures/qwen3moe/sparse_step2");
+
+export interface StoredPolicies {
+  readonly store: ObjectStore;
+  readonly model: ModelConfig;
+  readonly policies: readonly [PolicyReference, PolicyReference];
+  remove(): Promise<void>;
+}
+
+export async function storePolicies(): Promise<StoredPolicies> {
+  const folder = await mkdtemp(join(tmpdir(), "t1-policies-"));
+  const store = await openFileStore(folder);
+  const files = new Map(
+    ["config.json", "model.safetensors"].map(name => [name, readFileSync(join(FIXTURE, name))] as const),
+  );
+  const first = decodeModelFiles(files, "language", FIXTURE);
+  const { config } = first;
+  const second = {
+    config,
+    parameters: randomParameters(config, new RandomStream(deriveSeed("second policy"))),
+  };
+  const policies = [first, second].map((model, index) => ({
+    model,
+    policy: { version: index + 1, prefix: policyPrefix("demo", index + 1) },
+  }));
+  for (const { model, policy } of policies)
+    await writeStoredFiles(store, policy.prefix, encodeModelFiles(model, "float32"));
+  const [one, two] = policies.map(({ policy }) => policy);
+  if (one === undefined || two === undefined) throw new Error("two policies");
+  return { store, model: config, policies: [one, two], remove: () => rm(folder, { recursive: true }) };
+}

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
+import { SamplerServer } from "../../src/sampler/serve/sampler-server.ts";
+import { SglangSampler } from "../../src/sampler/sglang/sglang-sampler.ts";
+import { expectEqual, samplerContract } from "../contracts/sampler.ts";
+import { type StoredPolicies, storePolicies } from "./policies.ts";
+
+const SETTINGS = { threads: 1, cacheBytes: 1e8 };
+let stored: StoredPolicies;
+let inProcess: OnnxSampler;
+/** Behind the server: another engine than the one in process, so that equal answers are no coincidence of caches. */
+let behind: OnnxSampler;
+let server: SamplerServer;
+
+beforeAll(async () => {
+  stored = await storePolicies();
+  const settings = { ...SETTINGS, storeUrl: stored.store.url };
+  inProcess = new OnnxSampler(settings);
+  behind = new OnnxSampler(settings);
+  server = await SamplerServer.open({
+    ...{ sampler: behind, store: stored.store, policy: stored.policies[0] },
+    ...{ host: "127.0.0.1", port: 0 },
+  });
+}, 120_000);
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]();
+  await behind?.[Symbol.asyncDispose]();
+  await inProcess?.[Symbol.asyncDispose]();
+  await stored?.remove();
+});
+
+function client(more = {}): SglangSampler {
+  return new SglangSampler({ url: server.url, model: stored.model, ...more });
+}
+
+describe("sampler in process", { timeout: 120_000 }, () => {
+  samplerContract(() => ({ ...stored, sampler: inProcess, second: inProcess }));
+});
+
+describe("served sampler", { timeout: 120_000 }, () => {
+  let one: SglangSampler;
+  let two: SglangSampler;
+  beforeAll(() => {
+    one = client();
+    two = client();
+  });
+  afterAll(async () => {
+    await one[Symbol.asyncDispose]();
+    await two[Symbol.asyncDispose]();
+  });
+
+  samplerContract(() => ({ ...stored, sampler: one, second: two }));
+
+  it("gives what the sampler in process gives, bit for bit, over the turns of an episode", async () => {
+    let tokens = Int32Array.of(3, 1, 2);
+    let routesHeld = 0;
+    for (let turn = 0; turn < 3; turn++) {
+      const request = {
+        ...{
+          tokens,
+          routesHeld,
+          sampling: { temperature: 0.7, topP: 1, topK: 0 },
+          stop: [],
+          maxNewTokens: 9,
+        },
+        ...{ seed: `${turn}`.repeat(32), policy: stored.policies[turn === 1 ? 1 : 0] },
+      };
+      const here = await inProcess.generate(request);
+      const there = await one.generate(request);
+      expectEqual(there, here);
+      expect(there.receiptMadeBy).toBe("server");
+      tokens = Int32Array.from([...tokens, ...here.tokens, 4, 5]);
+      routesHeld = tokens.length - 3;
+    }
+  });
+});
