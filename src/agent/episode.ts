@@ -1,6 +1,7 @@
 // One episode: prompt → answer → command → observation → … until something ends it. Text goes in once and is never
 // tokenised again; the stream of token ids is what happened.
 import type { EndReason } from "../failure/end-reason.ts";
+import { Failure } from "../failure/errors.ts";
 import type { ChatFormat } from "../model/chat-format.ts";
 import type { Tokenizer } from "../model/tokenizer.ts";
 import { deriveSeed } from "../random/seed.ts";
@@ -38,12 +39,17 @@ export interface EpisodeSetup {
   /** Derived seed of this episode. */
   readonly seed: string;
   readonly signal?: AbortSignal;
+  /** A conversation that goes on with this instruction; its last answer said that it was done. */
+  readonly continued?: { readonly stream: TokenStream; readonly turnCount: number };
 }
 
 export interface EpisodeOutcome {
   readonly endReason: Exclude<EndReason, "failure">;
-  /** Empty when the prompt alone filled the context. */
+  /** From the beginning of the conversation. Empty when the prompt alone filled the context. */
   readonly chunks: readonly Chunk[];
+  /** The same, to go on with. */
+  readonly stream: TokenStream;
+  /** Turns of this instruction; they are counted from the beginning of the conversation. */
   readonly transcript: readonly TranscriptTurn[];
   readonly samplerMs: number;
   readonly sandboxMs: number;
@@ -64,21 +70,27 @@ export async function runEpisode(
   }: { readonly sampler: Sampler; readonly sandbox: Sandbox; readonly now?: () => number },
 ): Promise<EpisodeOutcome> {
   const { limits, chat, tokenizer } = setup;
-  const stream = new TokenStream();
+  const { stream, turnCount: earlierTurns } = setup.continued ?? { stream: new TokenStream(), turnCount: 0 };
   const transcript: TranscriptTurn[] = [];
   const startedAt = now();
   let samplerMs = 0;
   let sandboxMs = 0;
   const finish = (endReason: EpisodeOutcome["endReason"]): EpisodeOutcome => ({
     endReason,
-    chunks: transcript.length === 0 ? [] : [stream.finish(setup.layout)],
+    chunks: earlierTurns + transcript.length === 0 ? [] : [stream.finish(setup.layout)],
+    stream,
     transcript,
     samplerMs,
     sandboxMs,
   });
 
-  stream.appendGiven(chat.opening(withoutFinalNewline(setup.instruction)));
-  for (let turn = 0; turn < limits.turns; turn++) {
+  const instruction = withoutFinalNewline(setup.instruction);
+  stream.appendGiven(
+    setup.continued === undefined
+      ? chat.opening(instruction)
+      : chat.observation(tokenizer.encodeText(instruction)),
+  );
+  for (let turn = earlierTurns; turn < earlierTurns + limits.turns; turn++) {
     if (setup.signal?.aborted) return finish("cancelled");
     const maxNewTokens = Math.min(limits.answerTokens, limits.contextTokens - stream.length);
     if (maxNewTokens <= 0) return finish("context_limit");
@@ -116,11 +128,17 @@ export async function runEpisode(
       transcript.push(record);
       return finish("time_limit");
     }
-    const result = await sandbox.exec(shellText(action.command), {
-      timeoutMs: Math.min(limits.commandTimeoutMs, leftMs),
-      outputLimitBytes: limits.outputBytes,
-      requestId: `turn-${turn}`,
-    });
+    const result = await sandbox
+      .exec(shellText(action.command), {
+        timeoutMs: Math.min(limits.commandTimeoutMs, leftMs),
+        outputLimitBytes: limits.outputBytes,
+        requestId: `turn-${turn}`,
+      })
+      .catch(unlessBroken);
+    if (result === undefined) {
+      transcript.push({ ...record, command: action.command });
+      return finish("agent_error");
+    }
     sandboxMs += result.durationMs;
     const observation = formatObservation(capturedText(result.stdout), result.end);
     transcript.push({
@@ -140,6 +158,12 @@ export async function runEpisode(
     stream.appendGiven(next);
   }
   return finish("turn_limit");
+}
+
+/** A sandbox that was brought to its end from inside has no result; every other failure is the infrastructure's. */
+function unlessBroken(error: unknown): undefined {
+  if (error instanceof Failure && error.name === "SandboxBroken") return undefined;
+  throw error;
 }
 
 /** A text file ends in a newline that is no part of what it says. */

@@ -2,6 +2,7 @@
 import { readdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
+import { VerifierModeName } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { checkTask, type TaskCheck } from "../pipeline/check-tasks.ts";
 import { createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
@@ -9,6 +10,7 @@ import { generatePool, POOL_NAMES, POOLS, type PoolName } from "../task/generate
 import { writeTask } from "../task/generate/write-task.ts";
 import { loadTask } from "../task/load.ts";
 import { openPool } from "../task/pool.ts";
+import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { parallel } from "./parallel.ts";
 import { Progress } from "./progress.ts";
 import { print } from "./run-command.ts";
@@ -67,8 +69,13 @@ export function addTasksCommand(program: Command): void {
     )
     .option("--limit <n>", "only the first tasks", parseCount)
     .option("--json", "print the report as JSON on stdout")
-    .action(async (folder: string, options: { limit?: number; json?: boolean }) => {
-      const checks = await check(folder, options.limit);
+    .addOption(
+      new Option("--mode <mode>", "where tests run, as verifier.mode of a run")
+        .choices(VerifierModeName.options)
+        .default("hardened"),
+    )
+    .action(async (folder: string, options: { limit?: number; json?: boolean; mode: VerifierMode }) => {
+      const checks = await check(folder, options);
       const failed = checks.filter(result => !result.passed);
       const rows = failed.map(({ task, failed: problem }) => [
         task,
@@ -145,7 +152,10 @@ async function generate(
   return { pool, count, folder, kept: false };
 }
 
-async function check(folder: string, limit = Number.POSITIVE_INFINITY): Promise<TaskCheck[]> {
+async function check(
+  folder: string,
+  { limit = Number.POSITIVE_INFINITY, mode }: { readonly limit?: number; readonly mode: VerifierMode },
+): Promise<TaskCheck[]> {
   const pool = await openPool(folder);
   const names = pool.names.slice(0, limit);
   const sandboxes = await createBubblewrapProvider();
@@ -154,7 +164,7 @@ async function check(folder: string, limit = Number.POSITIVE_INFINITY): Promise<
   let done = 0;
   try {
     return await parallel(names, CHECKS_AT_ONCE, async name => {
-      const result = await checkTask(join(pool.folder, name), sandboxes);
+      const result = await checkTask(join(pool.folder, name), sandboxes, mode);
       progress.advance(++done);
       return result;
     });

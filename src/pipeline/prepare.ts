@@ -4,20 +4,17 @@ import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
 import { readHostDockerfile } from "../sandbox/bubblewrap/host-dockerfile.ts";
 import type { SandboxSpec } from "../sandbox/sandbox.ts";
-import { packFolder } from "../sandbox/tar.ts";
 import { readDemonstration } from "../task/demonstration.ts";
 import { loadTask } from "../task/load.ts";
 import { resolveEnv } from "../task/resolve-env.ts";
-import type { Task, TaskStep } from "../task/task.ts";
+import type { EnvironmentSettings, EnvironmentSource, Task } from "../task/task.ts";
+import { type PreparedStep, prepareSteps } from "./prepare-steps.ts";
 import type { PlannedEpisode } from "./records.ts";
 
 export interface PreparedTask {
   readonly task: Task;
-  readonly step: TaskStep;
   readonly spec: SandboxSpec;
-  /** Tar archives of the tests, in upload order. */
-  readonly tests: readonly Uint8Array[];
-  readonly verifierEnv: Readonly<Record<string, string>>;
+  readonly steps: readonly [PreparedStep, ...PreparedStep[]];
   /** Commands of the task's demonstration, when they were asked for. */
   readonly demonstration?: readonly string[];
 }
@@ -31,7 +28,6 @@ export async function prepareTask(
   { demonstration }: { readonly demonstration: boolean },
 ): Promise<PreparedTask> {
   const task = await loadTask(folder);
-  const [step, ...others] = task.steps;
   const refuse = (what: string, expected: string): never => {
     throw new InputError({
       what: `the task ${what}`,
@@ -40,18 +36,15 @@ export async function prepareTask(
       fix: "leave it out of the pool",
     });
   };
-  if (others.length > 0) refuse("has several steps", "one step");
-  if (step.verifier.place.kind === "separate")
-    refuse("wants a separate verifier", "a verifier in the agent's sandbox");
-  for (const { kind } of [task.config.environment.network, step.agent.network, step.verifier.network]) {
+  const networks = task.steps.flatMap(({ agent, verifier }) => [agent.network, verifier.network]);
+  for (const { kind } of [task.config.environment.network, ...networks]) {
     if (kind !== "no-network") refuse(`wants network access (${kind})`, 'network_mode = "no-network"');
   }
+  const spec = sandboxSpec(task, task.environment, task.config.environment);
   return {
     task,
-    step,
-    spec: sandboxSpec(task),
-    tests: await Promise.all(step.testsFolders.map(tests => packFolder(tests))),
-    verifierEnv: resolveEnv(step.verifier.env, process.env, `${folder}/task.toml: verifier.env`),
+    spec,
+    steps: await prepareSteps(task, spec, ({ source, settings }) => sandboxSpec(task, source, settings)),
     ...(demonstration && { demonstration: await readDemonstration(folder) }),
   };
 }
@@ -80,7 +73,11 @@ export async function prepare(
   return new Map(prepared);
 }
 
-function sandboxSpec({ folder, environment, config: { environment: settings } }: Task): SandboxSpec {
+function sandboxSpec(
+  { folder }: Task,
+  environment: EnvironmentSource,
+  settings: EnvironmentSettings,
+): SandboxSpec {
   if (environment.kind !== "dockerfile") {
     throw new InputError({
       what: `the task is built from ${environment.kind === "image" ? "an image" : "docker-compose"}`,
