@@ -39,7 +39,7 @@ export async function score(
 }
 
 /** Of several steps by the task's own strategy, of which the record holds the result. */
-function rewardOf({ steps }: EpisodeRecord, report: VerifierReport, config: RewardConfig): Reward {
+export function rewardOf({ steps }: EpisodeRecord, report: VerifierReport, config: RewardConfig): Reward {
   if (steps === undefined) return computeReward(report, config);
   return computeStepsReward(
     steps.list.map(step => step.report),

@@ -1,6 +1,6 @@
 // JUnit XML as pytest, Maven, Gradle and others write it: <testsuites>, <testsuite>, <testcase> with <failure>, <error> or
 // <skipped> inside. There is no standard; these names are common to all (https://github.com/testmoapp/junitxml).
-import { XMLParser } from "fast-xml-parser";
+import { XMLParser, XMLValidator } from "fast-xml-parser";
 import { z } from "zod";
 import type { TestResult } from "./report.ts";
 import { MOST_TESTS, NAME_CHARACTERS } from "./report-limits.ts";
@@ -10,6 +10,8 @@ const Element = z.record(z.string(), z.unknown());
 const Children = z.array(Element);
 const Attributes = z.record(z.string(), z.string());
 
+/** A few for each test: its properties, its output. */
+const MOST_TAGS = 8 * MOST_TESTS;
 /** Suites lie within suites a few levels deep; more is no report. */
 const DEEPEST = 20;
 
@@ -18,6 +20,10 @@ export function readJunit(bytes: Uint8Array): TestResult[] | undefined {
   const text = Buffer.from(bytes).toString("utf8");
   // Without a document type there are no entities to expand but the five that every document has.
   if (/<!(DOCTYPE|ENTITY)/i.test(text)) return undefined;
+  // Before any work is put into it: this runs where the whole run waits.
+  if (text.split("<", MOST_TAGS + 1).length > MOST_TAGS) return undefined;
+  // The parser itself takes a file that breaks off.
+  if (XMLValidator.validate(text) !== true) return undefined;
   const parser = new XMLParser({
     preserveOrder: true,
     ignoreAttributes: false,

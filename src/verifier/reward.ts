@@ -43,3 +43,11 @@ export function computeReward(
 export function rewardConfigHash({ kind, scale }: RewardConfig): string {
   return createHash("sha256").update(JSON.stringify({ kind, scale })).digest("hex").slice(0, 16);
 }
+
+/** Of a later grading: its mode, and which of several it was, decide too. */
+export function regradeHash({ kind, scale }: RewardConfig, mode: string, number: number): string {
+  return createHash("sha256")
+    .update(JSON.stringify({ kind, scale, mode, number }))
+    .digest("hex")
+    .slice(0, 16);
+}

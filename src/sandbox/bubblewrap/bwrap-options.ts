@@ -10,7 +10,9 @@ export interface BwrapSetup {
   /** What the `--file` options put in, in their order. Readable by the sandbox's user. */
   readonly files: readonly string[];
   /** An image below an overlay, which is mounted at `root` below the mount point. */
-  readonly overlay?: { readonly image: string; readonly mountPoint: string; readonly sizeBytes: number };
+  readonly overlay?: { readonly image: string; readonly mountPoint: string };
+  /** Room for everything that is written. */
+  readonly sizeBytes: number;
 }
 
 /** Behind the descriptors that bwrap has for its arguments, for what it tells and for its wait (spawner.pl). */

@@ -22,7 +22,8 @@ export function rootImageSetup(host: Host, folder: string, spec: SandboxSpec): B
       ...systemOptions(host, spec),
     ],
     files: [],
-    overlay: { image: folder, mountPoint, sizeBytes: spec.diskBytes },
+    overlay: { image: folder, mountPoint },
+    sizeBytes: spec.diskBytes,
   };
 }
 

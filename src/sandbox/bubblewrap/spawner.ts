@@ -58,16 +58,16 @@ export class Spawner {
   }
 
   /** Starts a sandbox. @throws Failure SandboxUnavailable with what bwrap said */
-  async open({ options, files, overlay }: BwrapSetup): Promise<Porter> {
+  async open({ options, files, overlay, sizeBytes }: BwrapSetup): Promise<Porter> {
     const name = await this.pipes.take();
     if (this.#isGone) throw ended();
     const porter = new Porter(new RequestPipe(this.pipes.path(name)));
     this.#lastPorter += 1;
     const number = `${this.#lastPorter}`;
     this.#porters.set(number, porter);
-    const mounted = overlay ?? { image: "", mountPoint: "", sizeBytes: 0 };
+    const mounted = overlay ?? { image: "", mountPoint: "" };
     this.#send([
-      ...["open", number, name, mounted.image, mounted.mountPoint, `${mounted.sizeBytes}`],
+      ...["open", number, name, mounted.image, mounted.mountPoint, `${sizeBytes}`],
       ...[...listFields(files), ...options],
     ]);
     await porter.first;
