@@ -1,7 +1,7 @@
 // One episode: prompt → answer → command → observation → … until something ends it. Text goes in once and is never
 // tokenised again; the stream of token ids is what happened.
 import type { EndReason } from "../failure/end-reason.ts";
-import { InvariantError } from "../failure/errors.ts";
+import { Failure, InvariantError } from "../failure/errors.ts";
 import type { ChatFormat } from "../model/chat-format.ts";
 import type { Tokenizer } from "../model/tokenizer.ts";
 import { deriveSeed } from "../random/seed.ts";
@@ -40,13 +40,24 @@ export interface EpisodeSetup {
   /** Derived seed of this episode. */
   readonly seed: string;
   readonly signal?: AbortSignal;
+  /** A conversation that goes on with this instruction; its last answer said that it was done. */
+  readonly continued?: Continuation;
+}
+
+/** What is there of a conversation, to go on with. */
+export interface Continuation {
+  /** Those that were closed. */
+  readonly chunks: readonly Chunk[];
+  readonly stream: TokenStream;
+  readonly turnCount: number;
 }
 
 export interface EpisodeOutcome {
   readonly endReason: Exclude<EndReason, "failure">;
-  /** In the order of their answers; empty when the prompt alone filled the context. */
+  /** From the beginning of the conversation, in the order of their answers; empty when the prompt filled the context. */
   readonly chunks: readonly Chunk[];
-  /** One record per answer of the chunks, in their order. */
+  readonly continuation: Continuation;
+  /** One record per answer to this instruction, in their order; turns are counted from the beginning. */
   readonly transcript: readonly TranscriptTurn[];
   readonly samplerMs: number;
   readonly sandboxMs: number;
@@ -67,7 +78,9 @@ interface EpisodeServices {
 export async function runEpisode(setup: EpisodeSetup, services: EpisodeServices): Promise<EpisodeOutcome> {
   const { now = performance.now.bind(performance) } = services;
   const startedAt = now();
-  const conversation = await setup.protocol.open(services.sandbox, setup.instruction, setup.limits);
+  const opening = setup.protocol.open(services.sandbox, setup.instruction, setup.limits);
+  const conversation = await opening.catch(unlessBroken);
+  if (conversation === undefined) return notOpened(setup);
   try {
     return await new Episode(setup, conversation, services.sampler, now, startedAt).run();
   } finally {
@@ -81,9 +94,10 @@ class Episode {
   readonly #sampler: Sampler;
   readonly #now: () => number;
   readonly #startedAt: number;
-  readonly #chunks: Chunk[] = [];
+  readonly #chunks: Chunk[];
   readonly #transcript: TranscriptTurn[] = [];
-  #stream = new TokenStream();
+  readonly #earlierTurns: number;
+  #stream: TokenStream;
   #samplerMs = 0;
   #sandboxMs = 0;
 
@@ -99,14 +113,23 @@ class Episode {
     this.#sampler = sampler;
     this.#now = now;
     this.#startedAt = startedAt;
+    const { chunks, stream, turnCount } = setup.continued ?? NOTHING_BEFORE;
+    this.#chunks = [...chunks];
+    this.#stream = stream ?? new TokenStream();
+    this.#earlierTurns = turnCount;
   }
 
   async run(): Promise<EpisodeOutcome> {
     const endReason = await this.#play();
-    this.#closeChunk();
+    const continuation = {
+      chunks: this.#chunks,
+      stream: this.#stream,
+      turnCount: this.#earlierTurns + this.#transcript.filter(({ purpose }) => purpose === undefined).length,
+    };
     return {
       endReason,
-      chunks: this.#chunks,
+      chunks: wholeChunks(continuation, this.#setup.layout),
+      continuation,
       transcript: this.#transcript,
       samplerMs: this.#samplerMs,
       sandboxMs: this.#sandboxMs,
@@ -114,10 +137,13 @@ class Episode {
   }
 
   async #play(): Promise<EpisodeOutcome["endReason"]> {
-    const { limits, chat, signal } = this.#setup;
+    const { limits, chat, tokenizer, signal, continued } = this.#setup;
     let prompt: string | undefined = this.#conversation.opening;
-    this.#stream.appendGiven(chat.opening(prompt));
-    for (let turn = 0; turn < limits.turns; turn++) {
+    this.#stream.appendGiven(
+      continued === undefined ? chat.opening(prompt) : chat.observation(tokenizer.encodeText(prompt)),
+    );
+    const first = this.#earlierTurns;
+    for (let turn = first; turn < first + limits.turns; turn++) {
       if (signal?.aborted) return "cancelled";
       const maxNewTokens = Math.min(limits.answerTokens, limits.contextTokens - this.#stream.length);
       if (maxNewTokens <= 0) return "context_limit";
@@ -135,7 +161,13 @@ class Episode {
         return "context_limit";
       }
       const leftMs = this.#leftMs();
-      const played = await this.#conversation.play(record.answer, { turn, leftMs, signal });
+      const played = await this.#conversation
+        .play(record.answer, { turn, leftMs, signal })
+        .catch(unlessBroken);
+      if (played === undefined) {
+        this.#transcript.push(turnRecord);
+        return "agent_error";
+      }
       this.#sandboxMs += played.log.commandMs ?? 0;
       this.#transcript.push({ ...turnRecord, ...played.log });
       if (played.kind === "ended") return played.reason;
@@ -193,7 +225,7 @@ class Episode {
   /** Not before the last turn, which nothing would come of. */
   #wantsSummary(isFull: boolean, turn: number): boolean {
     const { summary, limits } = this.#setup;
-    if (summary === undefined || turn + 1 >= limits.turns) return false;
+    if (summary === undefined || turn + 1 >= this.#earlierTurns + limits.turns) return false;
     return isFull || limits.contextTokens - this.#stream.length < summary.freeTokens;
   }
 
@@ -228,4 +260,24 @@ class Episode {
     if (this.#stream.answerEnds.length > 0) this.#chunks.push(this.#stream.finish(this.#setup.layout));
     this.#stream = new TokenStream();
   }
+}
+
+const NOTHING_BEFORE = { chunks: [], stream: undefined, turnCount: 0 };
+
+/** With the open one, unless it has no answer. */
+function wholeChunks({ chunks, stream }: Continuation, layout: RouteLayout): readonly Chunk[] {
+  return stream.answerEnds.length > 0 ? [...chunks, stream.finish(layout)] : chunks;
+}
+
+/** A sandbox that was brought to its end from inside has no result; every other failure is the infrastructure's. */
+function unlessBroken(error: unknown): undefined {
+  if (error instanceof Failure && error.name === "SandboxBroken") return undefined;
+  throw error;
+}
+
+/** What an earlier step left cannot be worked in. */
+function notOpened({ continued, layout }: EpisodeSetup): EpisodeOutcome {
+  const continuation = continued ?? { chunks: [], stream: new TokenStream(), turnCount: 0 };
+  const chunks = wholeChunks(continuation, layout);
+  return { endReason: "agent_error", chunks, continuation, transcript: [], samplerMs: 0, sandboxMs: 0 };
 }

@@ -4,6 +4,7 @@ import { addConfigCommand } from "./config-command.ts";
 import { addEpisodeCommand } from "./episode-command.ts";
 import { addEvaluateCommand } from "./evaluate-command.ts";
 import { EXIT_CODES, reportError } from "./exit-codes.ts";
+import { addRegradeCommand } from "./regrade-command.ts";
 import { addReportCommand } from "./report-command.ts";
 import { addRunCommand } from "./run-command.ts";
 import { addTasksCommand } from "./tasks-command.ts";
@@ -19,6 +20,7 @@ const program = new Command("t1")
 addTasksCommand(program);
 addRunCommand(program);
 addEvaluateCommand(program);
+addRegradeCommand(program);
 addReportCommand(program);
 addEpisodeCommand(program);
 addConfigCommand(program);

@@ -2,6 +2,7 @@
 import { readdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
+import { VerifierModeName } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { checkTask, type TaskCheck } from "../pipeline/check-tasks.ts";
 import { createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
@@ -9,6 +10,7 @@ import { generatePool, POOL_NAMES, POOLS, type PoolName } from "../task/generate
 import { writeTask } from "../task/generate/write-task.ts";
 import { loadTask } from "../task/load.ts";
 import { openPool } from "../task/pool.ts";
+import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
 import { parallel } from "./parallel.ts";
 import { Progress } from "./progress.ts";
@@ -70,6 +72,11 @@ export function addTasksCommand(program: Command): void {
     .option("--task <name...>", "only these tasks")
     .addOption(imagesOption())
     .option("--json", "print the report as JSON on stdout")
+    .addOption(
+      new Option("--mode <mode>", "where tests run, as verifier.mode of a run")
+        .choices(VerifierModeName.options)
+        .default("hardened"),
+    )
     .action(async (folder: string, options: CheckOptions) => {
       const checks = await check(folder, options);
       const failed = checks.filter(result => !result.passed);
@@ -152,6 +159,7 @@ interface CheckOptions {
   readonly limit?: number;
   readonly task?: readonly string[];
   readonly images?: string;
+  readonly mode: VerifierMode;
   readonly json?: boolean;
 }
 
@@ -173,7 +181,7 @@ async function check(folder: string, options: CheckOptions): Promise<TaskCheck[]
   try {
     const images = imageServices(options.images, sandboxes);
     return await parallel(names, CHECKS_AT_ONCE, async name => {
-      const result = await checkTask(join(pool.folder, name), { sandboxes, images });
+      const result = await checkTask(join(pool.folder, name), { sandboxes, images, mode: options.mode });
       progress.advance(++done);
       return result;
     });

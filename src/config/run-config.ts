@@ -152,6 +152,22 @@ export const RewardConfig = z
   .meta({ description: "What an episode earns." });
 export type RewardConfig = z.infer<typeof RewardConfig>;
 
+export const VerifierModeName = z.enum(["hardened", "shared", "separate"]);
+
+const Verifier = z
+  .strictObject({
+    mode: VerifierModeName.default("hardened").meta({
+      description:
+        "Where tests run. hardened: in a clean sandbox that gets the agent's files, but for those that would run on their own. shared: in the agent's sandbox, as Harbor does it; for pools whose tasks change programs of the image. separate: in a sandbox that gets declared artifacts only; tasks that ask for it always have it. hardened, because a policy finds what a test script trusts.",
+    }),
+    keepFiles: z.boolean().default(false).meta({
+      description:
+        "Keep the files that each episode left (up to 64 MB), so that `t1 regrade` can grade it again without the agent. Off: they take most of a store.",
+    }),
+  })
+  .prefault({})
+  .meta({ description: "How episodes are graded." });
+
 const adam = {
   weightDecay: z
     .number()
@@ -267,6 +283,7 @@ const common = {
   agent: Agent,
   sampling: Sampling,
   reward: RewardConfig,
+  verifier: Verifier,
   evaluation: Evaluation.optional(),
   keep: Keep,
   threads: z.int().nonnegative().default(0).meta({

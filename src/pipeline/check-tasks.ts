@@ -1,16 +1,20 @@
 // The gates that a task has to pass before it trains anyone: it loads, it can be run here, doing nothing earns nothing,
 // its reference solution passes twice, and its tests are not lying about.
+import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
 import { capturedText } from "../sandbox/captured-text.ts";
 import type { Sandbox, SandboxProvider } from "../sandbox/sandbox.ts";
 import { packFolder } from "../sandbox/tar.ts";
 import { GENERATOR } from "../task/generate/write-task.ts";
 import { resolveEnv } from "../task/resolve-env.ts";
-import type { VerifierReport } from "../verifier/report.ts";
-import { runVerifier, type VerifierRun } from "../verifier/run-verifier.ts";
+import type { Task } from "../task/task.ts";
+import type { VerifierMode, VerifierRun } from "../verifier/run-verifier.ts";
+import { gradeStep } from "./grade.ts";
 import { awaitHealthy } from "./healthcheck.ts";
 import { inPhase } from "./phase-network.ts";
 import { type PreparedTask, prepareTask } from "./prepare.ts";
+import type { PreparedStep } from "./prepare-steps.ts";
+import { setUpStep } from "./set-up-step.ts";
 import type { ImageServices } from "./task-image.ts";
 
 type Gate =
@@ -38,8 +42,18 @@ export interface TaskCheck {
 /** Checks one task folder. Whatever is wrong with the task is in the result; only failures of the machine are thrown. */
 export async function checkTask(
   folder: string,
-  { sandboxes, images }: { readonly sandboxes: SandboxProvider; readonly images: ImageServices },
+  {
+    sandboxes,
+    images,
+    mode = "hardened",
+  }: {
+    readonly sandboxes: SandboxProvider;
+    readonly images: ImageServices;
+    readonly mode?: VerifierMode;
+  },
 ): Promise<TaskCheck> {
+  const verify = (sandbox: Sandbox, task: PreparedTask, index: number): Promise<VerifierRun> =>
+    gradeStep(sandbox, { prepared: task, index, mode, keepFiles: false }, { sandboxes });
   let prepared: PreparedTask;
   let gate: Gate = "loads";
   const onPart = (part: Gate): void => {
@@ -69,7 +83,7 @@ export async function checkTask(
     });
     return {
       hidden: hidden.end.kind === "exited" && hidden.end.exitCode === 0,
-      ...(await verify(sandbox, prepared)),
+      ...(await verify(sandbox, prepared, 0)),
     };
   });
   if (typeof untouched === "string") return fail("is healthy", untouched);
@@ -91,8 +105,15 @@ export async function checkTask(
   }
   for (const gate of ["solution passes", "solution passes again"] as const) {
     const solved = await inSandbox(prepared, sandboxes, gate.replaceAll(" ", "-"), async sandbox => {
-      const problem = (await whyUnhealthy(sandbox, prepared)) ?? (await solve(sandbox, prepared));
-      return problem === undefined ? whyNotPassed((await verify(sandbox, prepared)).report) : problem;
+      const unhealthy = await whyUnhealthy(sandbox, prepared);
+      if (unhealthy !== undefined) return unhealthy;
+      for (const [index, step] of prepared.steps.entries()) {
+        const problem =
+          (await setUpStep(sandbox, step, prepared.spec.workdir)) ?? (await solve(sandbox, task, step));
+        const why = problem ?? whyNotPassed(await verify(sandbox, prepared, index));
+        if (why !== undefined) return prepared.steps.length === 1 ? why : `step ${step.step.name}: ${why}`;
+      }
+      return undefined;
     });
     if (solved !== undefined) return fail(gate, solved, counts);
   }
@@ -100,12 +121,15 @@ export async function checkTask(
 }
 
 async function inSandbox<T>(
-  { task, spec, step }: PreparedTask,
+  { task, spec, steps }: PreparedTask,
   sandboxes: SandboxProvider,
   purpose: string,
   work: (sandbox: Sandbox) => Promise<T>,
 ): Promise<T> {
-  const deadlineMs = Date.now() + (step.agent.timeoutMs ?? 3_600_000) + 4 * step.verifier.timeoutMs + 600_000;
+  const durations = steps.map(
+    ({ step }) => (step.agent.timeoutMs ?? SOLUTION_MS) + 4 * step.verifier.timeoutMs,
+  );
+  const deadlineMs = Date.now() + durations.reduce((sum, ms) => sum + ms, LEASE_SLACK_MS);
   const sandbox = await sandboxes.create(spec, {
     id: `check.${task.name.replaceAll("/", ".")}.${purpose}`,
     generation: 1,
@@ -122,37 +146,41 @@ async function whyUnhealthy(sandbox: Sandbox, { healthcheck }: PreparedTask): Pr
   return healthcheck === undefined ? undefined : awaitHealthy(sandbox, healthcheck);
 }
 
-function verify(
-  sandbox: Sandbox,
-  { tests, verifierEnv, networks, step }: PreparedTask,
-): Promise<VerifierRun> {
-  return runVerifier(inPhase(sandbox, networks.verifier), {
-    tests,
-    env: verifierEnv,
-    timeoutMs: step.verifier.timeoutMs,
-  });
-}
+/** Where a task sets no time. */
+const SOLUTION_MS = 3_600_000;
+const LEASE_SLACK_MS = 600_000;
 
 /** Runs the reference solution. @returns why it could not be run */
-async function solve(sandbox: Sandbox, { task, step, networks }: PreparedTask): Promise<string | undefined> {
+async function solve(
+  sandbox: Sandbox,
+  task: Task,
+  { step, networks }: PreparedStep,
+): Promise<string | undefined> {
   if (step.solutionFolder === undefined) return "the task has no solution";
-  const uploaded = await sandbox.upload(await packFolder(step.solutionFolder), "/solution");
+  const uploaded = await sandbox.upload(await packSolution(task, step.solutionFolder), "/solution");
   if ("refused" in uploaded) return `the solution does not fit into the sandbox: ${uploaded.refused}`;
-  const result = await inPhase(sandbox, networks.agent).exec(
-    "chmod +x /solution/solve.sh && exec 2>&1 && /solution/solve.sh",
-    {
-      timeoutMs: step.agent.timeoutMs ?? 3_600_000,
-      env: resolveEnv(task.config.solutionEnv, process.env, `${task.folder}/task.toml: solution.env`),
-      outputLimitBytes: 4096,
-    },
-  );
+  const run = inPhase(sandbox, networks.agent);
+  const result = await run.exec("chmod +x /solution/solve.sh && exec 2>&1 && /solution/solve.sh", {
+    timeoutMs: step.agent.timeoutMs ?? SOLUTION_MS,
+    env: resolveEnv(task.config.solutionEnv, process.env, `${task.folder}/task.toml: solution.env`),
+    outputLimitBytes: 4096,
+  });
   const { end } = result;
   if (end.kind === "exited") return undefined;
   return `the solution was ${end.kind === "timed-out" ? "too slow" : `killed by ${end.signal}`}: ${capturedText(result.stdout).slice(-200)}`;
 }
 
-function whyNotPassed({ outcome, tests, cause }: VerifierReport): string | undefined {
+function packSolution({ folder, ignored }: Task, solution: string): Promise<Uint8Array> {
+  const left = new Set(ignored.map(path => join(folder, path)));
+  return packFolder(solution, path => left.has(path));
+}
+
+function whyNotPassed({ report, tampering }: VerifierRun): string | undefined {
+  const { outcome, tests, cause } = report;
   if (outcome === 1 && cause !== "report_conflict") return undefined;
+  const leftOut = (tampering?.found ?? [])
+    .filter(({ effect }) => effect === "left_out")
+    .map(({ path }) => path);
   const failing = tests.filter(test => test.status !== "passed").map(test => test.name);
-  return `outcome ${outcome}, expected 1${cause === undefined ? "" : ` (${cause})`}${failing.length > 0 ? `; not passing: ${failing.join(", ")}` : ""}`;
+  return `outcome ${outcome}, expected 1${cause === undefined ? "" : ` (${cause})`}${failing.length > 0 ? `; not passing: ${failing.join(", ")}` : ""}${leftOut.length > 0 ? `; left out of the hardened verifier: ${leftOut.join(", ")} (verifier.mode shared keeps them)` : ""}`;
 }

@@ -35,7 +35,7 @@ export interface CollectServices {
 export interface CollectInput {
   readonly phase: PhasePrefix;
   readonly poolFolder: string;
-  readonly config: Pick<RunConfig, "agent" | "sampling" | "rollout" | "reward">;
+  readonly config: Pick<RunConfig, "agent" | "sampling" | "rollout" | "reward" | "verifier">;
   readonly policy: PolicyReference;
   readonly text: EpisodeText;
   /** Episodes are played by their tasks' demonstrations instead of the policy. */

@@ -2,28 +2,22 @@
 // so that a task which cannot be run is named before any episode starts.
 import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
-import type { PhaseNetwork } from "../sandbox/image/images-file.ts";
 import type { SandboxSpec } from "../sandbox/sandbox.ts";
-import { packFolder } from "../sandbox/tar.ts";
 import { readDemonstration } from "../task/demonstration.ts";
 import { loadTask } from "../task/load.ts";
 import { resolveEnv } from "../task/resolve-env.ts";
-import type { Healthcheck, Task, TaskStep } from "../task/task.ts";
+import type { EnvironmentSettings, EnvironmentSource, Healthcheck, Task, TaskStep } from "../task/task.ts";
 import { phaseNetwork } from "./phase-network.ts";
+import { type PreparedStep, prepareSteps, type StepNetworks } from "./prepare-steps.ts";
 import type { PlannedEpisode } from "./records.ts";
 import { type ImageServices, taskImage } from "./task-image.ts";
 
 export interface PreparedTask {
   readonly task: Task;
-  readonly step: TaskStep;
   readonly spec: SandboxSpec;
-  /** What a phase's commands get that is more than the sandbox's own nothing. */
-  readonly networks: { readonly agent: PhaseNetwork; readonly verifier: PhaseNetwork };
   /** Has to succeed before anyone works in a sandbox. */
   readonly healthcheck: Healthcheck | undefined;
-  /** Tar archives of the tests, in upload order. */
-  readonly tests: readonly Uint8Array[];
-  readonly verifierEnv: Readonly<Record<string, string>>;
+  readonly steps: readonly [PreparedStep, ...PreparedStep[]];
   /** Commands of the task's demonstration, when they were asked for. */
   readonly demonstration?: readonly string[];
 }
@@ -47,36 +41,45 @@ export async function prepareTask(folder: string, options: PrepareOptions): Prom
   onPart?.("loads");
   const task = await loadTask(folder);
   onPart?.("can be run here");
-  const [step] = task.steps;
   assertRunnable(task);
-  const networks = {
-    agent: phaseNetwork("agent", step.agent.network, options.images, folder),
-    verifier: phaseNetwork("verifier", step.verifier.network, options.images, folder),
-  };
-  onPart?.("image builds");
-  const { image, workdir, env, healthcheck } = await taskImage(task, options);
-  const { storageBytes, env: ownEnv } = task.config.environment;
-  const isOpen = networks.agent.network === "host" || networks.verifier.network === "host";
-  return {
-    task,
-    step,
-    spec: {
+  const networks = new Map(task.steps.map(step => [step, networksOf(step, options, folder)]));
+  const all = [...networks.values()].flatMap(({ agent, verifier }) => [agent, verifier]);
+  const network = all.some(phase => phase.network === "host") ? "host" : "none";
+  const specOf = async (source: EnvironmentSource, settings: EnvironmentSettings) => {
+    const { image, workdir, env, healthcheck } = await taskImage(source, settings, options);
+    const spec: SandboxSpec = {
       image,
       workdir,
-      env: { ...env, ...resolveEnv(ownEnv, process.env, `${task.folder}/task.toml: environment.env`) },
-      network: isOpen ? "host" : "none",
-      diskBytes: storageBytes ?? (image.kind === "host" ? HOST_DISK_BYTES : IMAGE_DISK_BYTES),
-    },
-    networks,
+      env: { ...env, ...resolveEnv(settings.env, process.env, `${folder}/task.toml: environment.env`) },
+      network,
+      diskBytes: settings.storageBytes ?? (image.kind === "host" ? HOST_DISK_BYTES : IMAGE_DISK_BYTES),
+    };
+    return { spec, healthcheck };
+  };
+  onPart?.("image builds");
+  const { spec, healthcheck } = await specOf(task.environment, task.config.environment);
+  const steps = await prepareSteps(task, spec, {
+    specOf: async ({ source, settings }) => (await specOf(source, settings)).spec,
+    networksOf: step => networks.get(step) ?? networksOf(step, options, folder),
+  });
+  return {
+    task,
+    spec,
     healthcheck,
-    tests: await Promise.all(step.testsFolders.map(tests => packFolder(tests))),
-    verifierEnv: resolveEnv(step.verifier.env, process.env, `${folder}/task.toml: verifier.env`),
+    steps,
     ...(demonstration && { demonstration: await readDemonstration(folder) }),
   };
 }
 
+function networksOf(step: TaskStep, { images }: PrepareOptions, folder: string): StepNetworks {
+  return {
+    agent: phaseNetwork("agent", step.agent.network, images, folder),
+    verifier: phaseNetwork("verifier", step.verifier.network, images, folder),
+  };
+}
+
 /** @throws InputError for what no sandbox of ours does yet, or none on this machine */
-function assertRunnable({ folder, environment, config, steps: [step, ...others] }: Task): void {
+function assertRunnable({ folder, environment, config, steps }: Task): void {
   const refuse = (what: string, expected: string): never => {
     throw new InputError({
       what: `the task ${what}`,
@@ -85,9 +88,6 @@ function assertRunnable({ folder, environment, config, steps: [step, ...others] 
       fix: "leave it out of the pool",
     });
   };
-  if (others.length > 0) refuse("has several steps", "one step");
-  if (step.verifier.place.kind === "separate")
-    refuse("wants a separate verifier", "a verifier in the agent's sandbox");
   if (environment.kind === "compose") {
     const file = environment.composeFile.slice(folder.length + 1);
     refuse(`runs several containers (${file})`, "one container: a bubblewrap sandbox is one");
@@ -96,10 +96,11 @@ function assertRunnable({ folder, environment, config, steps: [step, ...others] 
   if (os !== "linux") refuse(`runs on ${os}`, "linux");
   if ((gpus ?? 0) > 0 || tpu !== undefined)
     refuse("wants a GPU or TPU", "a CPU, which is all that sandboxes have");
-  for (const [who, user] of [
-    ["agent", step.agent.user],
-    ["verifier", step.verifier.user],
-  ] as const) {
+  const users = steps.flatMap(({ agent, verifier }) => [
+    ["agent", agent.user] as const,
+    ["verifier", verifier.user] as const,
+  ]);
+  for (const [who, user] of users) {
     if (user === undefined || ["root", "0"].includes(`${user}`)) continue;
     refuse(
       `wants the ${who} to be user ${user}`,

@@ -1,10 +1,11 @@
 // What the stages of a run write for each other: schemas of everything in the store that is JSON.
 import { z } from "zod";
-import { RewardConfig } from "../config/run-config.ts";
+import { RewardConfig, VerifierModeName } from "../config/run-config.ts";
 import { END_REASONS, type EndReason } from "../failure/end-reason.ts";
 import { ERROR_NAMES, FAILURE_LAYERS } from "../failure/errors.ts";
 import { VerifierReport } from "../verifier/report.ts";
 import { Reward } from "../verifier/reward.ts";
+import { Tampering } from "../verifier/tampering.ts";
 
 const EndReasonName = z.enum(Object.keys(END_REASONS) as [EndReason, ...EndReason[]]);
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
@@ -30,6 +31,21 @@ const FailureRecord = z.strictObject({
   detail: z.string(),
 });
 
+/** Of the files that an agent left. */
+const KeptRecord = z.union([
+  z.strictObject({ sha256: Sha256, sizeBytes: Count }),
+  z.strictObject({ notKept: z.string() }),
+]);
+
+/** One step of a task that has several. */
+const StepRecord = z.strictObject({
+  name: z.string(),
+  endReason: EndReasonName,
+  report: VerifierReport,
+  tampering: Tampering.optional(),
+  kept: KeptRecord.optional(),
+});
+
 /** `episode.json`, written last: an attempt without it did not happen. */
 export const EpisodeRecord = z.strictObject({
   format: z.literal("t1-episode-1"),
@@ -52,14 +68,33 @@ export const EpisodeRecord = z.strictObject({
     verifierMs: Milliseconds,
     totalMs: Milliseconds,
   }),
+  /** Of several steps, all that ran together. */
   report: VerifierReport.optional(),
+  verifier: z.strictObject({ mode: VerifierModeName, kept: KeptRecord.optional() }).optional(),
+  /** What was found of the agent's in places from which it reaches into the verifier. */
+  tampering: Tampering.optional(),
+  /** Those that ran, of a task that has several. */
+  steps: z.strictObject({ strategy: z.enum(["mean", "final"]), list: z.array(StepRecord) }).optional(),
   failure: FailureRecord.optional(),
   /** SHA-256 of arrays.safetensors; absent when nothing was sampled. */
   arraysSha256: Sha256.optional(),
 });
 export type EpisodeRecord = z.infer<typeof EpisodeRecord>;
 
-export const RewardRecord = z.strictObject({ config: RewardConfig, reward: Reward });
+export const RewardRecord = z.strictObject({
+  config: RewardConfig,
+  reward: Reward,
+  /** Of a later grading of what was kept: how, when, and what it found. */
+  regraded: z
+    .strictObject({
+      mode: VerifierModeName,
+      gradedAt: z.iso.datetime(),
+      report: VerifierReport,
+      tampering: Tampering.optional(),
+    })
+    .optional(),
+});
+export type RewardRecord = z.infer<typeof RewardRecord>;
 
 export const ClosedEpisode = z.strictObject({
   episode: Count,

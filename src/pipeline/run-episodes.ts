@@ -16,7 +16,7 @@ export interface RunEpisodesInput {
   readonly phase: PhasePrefix;
   readonly plan: readonly PlannedEpisode[];
   readonly prepared: ReadonlyMap<string, PreparedTask>;
-  readonly config: Pick<RunConfig, "agent" | "sampling" | "rollout">;
+  readonly config: Pick<RunConfig, "agent" | "sampling" | "rollout" | "verifier">;
   readonly policy: PolicyReference;
   readonly layout: RouteLayout;
   /** Episodes after which the rest is cancelled; undefined waits for all. */

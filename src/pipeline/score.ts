@@ -13,7 +13,9 @@ import {
 } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
-import { computeReward, rewardConfigHash } from "../verifier/reward.ts";
+import type { VerifierReport } from "../verifier/report.ts";
+import { computeReward, type Reward, rewardConfigHash } from "../verifier/reward.ts";
+import { computeStepsReward } from "../verifier/step-rewards.ts";
 import { readPlan } from "./plan.ts";
 import { EpisodeRecord } from "./records.ts";
 
@@ -28,11 +30,21 @@ export async function score(
       const counted = (await readAttempts(store, prefix)).find(record => record.failure === undefined);
       if (counted === undefined) return;
       if (counted.report !== undefined) {
-        const record = { config: rewardConfig, reward: computeReward(counted.report, rewardConfig) };
+        const record = { config: rewardConfig, reward: rewardOf(counted, counted.report, rewardConfig) };
         await putOnce(store, rewardKey(attemptPrefix(prefix, counted.attempt), hash), encodeJson(record));
       }
       await admit(store, prefix, counted.attempt);
     }),
+  );
+}
+
+/** Of several steps by the task's own strategy, of which the record holds the result. */
+export function rewardOf({ steps }: EpisodeRecord, report: VerifierReport, config: RewardConfig): Reward {
+  if (steps === undefined) return computeReward(report, config);
+  return computeStepsReward(
+    steps.list.map(step => step.report),
+    steps.strategy,
+    config,
   );
 }
 

@@ -3,7 +3,7 @@ import { isHostDockerfile, readHostDockerfile } from "../sandbox/bubblewrap/host
 import type { BuildRequest, ImageBuilder } from "../sandbox/image/image-builder.ts";
 import type { Images } from "../sandbox/image/images-file.ts";
 import type { SandboxFile, SandboxImage } from "../sandbox/sandbox.ts";
-import type { EnvironmentSource, Healthcheck, Task } from "../task/task.ts";
+import type { EnvironmentSettings, EnvironmentSource, Healthcheck } from "../task/task.ts";
 
 /** How this machine makes images, and what it allows them. */
 export interface ImageServices {
@@ -23,10 +23,10 @@ export interface TaskImage {
 
 /** @throws InputError naming file and line of what cannot be built */
 export async function taskImage(
-  { environment, config }: Task,
+  environment: EnvironmentSource,
+  { healthcheck, buildTimeoutMs, workdir: ownWorkdir }: EnvironmentSettings,
   { builder, onProgress }: ImageServices,
 ): Promise<TaskImage> {
-  const { healthcheck, buildTimeoutMs, workdir: ownWorkdir } = config.environment;
   if (environment.kind === "dockerfile" && isHostDockerfile(environment.dockerfile)) {
     const { files, workdir, env } = readHostDockerfile(environment.dockerfile, environment.folder);
     return { image: { kind: "host", files }, workdir: ownWorkdir ?? workdir, env, healthcheck };

@@ -4,6 +4,7 @@ import { END_REASONS, type EndReason } from "../failure/end-reason.ts";
 import type { EpisodeRecord } from "../pipeline/records.ts";
 import type { Chunk } from "../trajectory/chunk.ts";
 import { VERIFIER_CAUSES } from "../verifier/report.ts";
+import { TAMPER_KINDS } from "../verifier/tampering.ts";
 import { foreignText } from "./foreign-text.ts";
 import { count, decimals, duration, moment, plural } from "./format.ts";
 import { type Html, html } from "./html.ts";
@@ -136,13 +137,24 @@ function endOf(result: NonNullable<TranscriptTurn["result"]>): string {
   }
 }
 
-function verdict({ report, failure }: EpisodeRecord, limits: EpisodeLimits): Html | undefined {
+/** Paths are the agent's words: they are shown as text, hidden characters marked. */
+function evidence(tampering: EpisodeRecord["tampering"]): Html | undefined {
+  if (tampering === undefined) return undefined;
+  const { found, moreCount } = tampering;
+  return html`<p class="notice">Found in places from which an agent reaches into its verifier:</p><ul class="tests">${found.map(
+    ({ kind, path, change, effect }) =>
+      html`<li class="bad"><b>${change}</b> <code>${foreignText(path, 300)}</code> ${TAMPER_KINDS[kind]}; ${effect === "left_out" ? "the tests ran without it" : "it was there while the tests ran"}</li>`,
+  )}</ul>${moreCount > 0 && html`<p class="omitted">${plural(moreCount, "more path")} left out</p>`}`;
+}
+
+function verdict({ report, failure, tampering }: EpisodeRecord, limits: EpisodeLimits): Html | undefined {
   if (failure !== undefined)
     return html`<p class="notice">${failure.layer}: ${failure.name}: ${shorten(failure.detail)}</p>`;
   if (report === undefined) return undefined;
   const shown = report.tests.slice(0, limits.tests);
   return html`<h4>Tests</h4>
 ${report.cause !== undefined && html`<p class="notice">${VERIFIER_CAUSES[report.cause]}</p>`}
+${evidence(tampering)}
 <ul class="tests">${shown.map(
     ({ name, status }) =>
       html`<li class="${status === "passed" ? "good" : "bad"}"><b>${status}</b> ${shorten(name)}</li>`,

@@ -7,15 +7,18 @@ import { extract, type Pack, pack } from "tar-stream";
 import { InputError } from "../failure/errors.ts";
 import type { SandboxFile } from "./sandbox.ts";
 
+/** @returns whether a path of this machine stays out of an archive, with what is below it */
+type IsLeftOut = (path: string) => boolean;
+
 /**
  * Packs what a folder holds, in an order that does not depend on the file system. Modes and times are kept, owners are
  * not; symbolic links stay links.
  *
  * @throws InputError for what is neither file, folder nor link
  */
-export async function packFolder(folder: string): Promise<Uint8Array> {
+export async function packFolder(folder: string, isLeftOut: IsLeftOut = () => false): Promise<Uint8Array> {
   const archive = pack();
-  await addFolder(archive, folder, "");
+  await addFolder(archive, folder, "", isLeftOut);
   return finish(archive);
 }
 
@@ -31,7 +34,7 @@ export async function packFiles(files: readonly SandboxFile[]): Promise<Uint8Arr
     const name = to.replace(/^\/+/, "").replace(/\/+$/, "");
     if (stats?.isDirectory()) {
       if (name !== "") archive.entry({ name: `${name}/`, type: "directory", ...timeAndMode(stats) });
-      await addFolder(archive, from, name === "" ? "" : `${name}/`);
+      await addFolder(archive, from, name === "" ? "" : `${name}/`, () => false);
     } else if (stats?.isFile() && name !== "") {
       archive.entry({ name, ...timeAndMode(stats) }, await readFile(from));
     } else {
@@ -73,14 +76,15 @@ function isBelow(name: string): boolean {
   return name.split("/").every(part => part !== "" && part !== "." && part !== "..");
 }
 
-async function addFolder(archive: Pack, folder: string, prefix: string): Promise<void> {
+async function addFolder(archive: Pack, folder: string, prefix: string, isLeftOut: IsLeftOut): Promise<void> {
   for (const child of readdirSync(folder).sort()) {
     const path = join(folder, child);
+    if (isLeftOut(path)) continue;
     const name = `${prefix}${child}`;
     const stats = lstatSync(path);
     if (stats.isDirectory()) {
       archive.entry({ name: `${name}/`, type: "directory", ...timeAndMode(stats) });
-      await addFolder(archive, path, `${name}/`);
+      await addFolder(archive, path, `${name}/`, isLeftOut);
     } else if (stats.isSymbolicLink()) {
       archive.entry({ name, type: "symlink", linkname: readlinkSync(path), ...timeAndMode(stats) });
     } else if (stats.isFile()) {

@@ -143,6 +143,15 @@ export function verifierPrefix(attempt: AttemptPrefix): string {
   return `${attempt}verifier/`;
 }
 
+/** What the agent left at the end of a step, for grading it again: its changed files, and beside them what it deleted. */
+export function keptFilesKey(attempt: AttemptPrefix, step: number): string {
+  return `${attempt}files/${step}.tar`;
+}
+
+export function keptIndexKey(attempt: AttemptPrefix, step: number): string {
+  return `${attempt}files/${step}.json`;
+}
+
 /** @param configHash hexadecimal hash of the reward config, so that a run can be scored again beside its first scores */
 export function rewardKey(attempt: AttemptPrefix, configHash: string): string {
   if (!/^[0-9a-f]{8,64}$/.test(configHash))

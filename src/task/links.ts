@@ -23,10 +23,13 @@ export function assertLinksInside(folder: string, entries: readonly FolderEntry[
 }
 
 /**
+ * Uploads keep links as links (packFolder; so does Harbor 0.26). But Harbor follows them when it checks what it uploads, and
+ * refuses a cycle; and whatever walks such a folder by its links would never end.
+ *
  * @param folder  the task folder, symbolic links resolved
  * @param entries as listFolder returns them for it
- * @param uploads folders within it that are copied with links followed
- * @param ignored paths within it that are not copied
+ * @param uploads folders within it that are uploaded
+ * @param ignored paths within it that are not
  * @throws InputError when following links in one of the uploads never ends
  */
 export function assertLinksEnd(

@@ -1,17 +1,36 @@
-// Reads the files of /logs/verifier in one documented order: reward.json, then reward.txt (as Harbor does), and
-// ctrf.json for the single assertions. The files may have been written by anybody, so they are parsed by schema.
+// Reads the files of /logs/verifier in one documented order. The reward: reward.json, then reward.txt (as Harbor does).
+// The single assertions: CTRF, then JUnit XML, then TAP; the first file that is there counts, readable or not. The files
+// may have been written by anybody, so they are parsed by schema and their sizes are limited.
 import { z } from "zod";
-import { TEST_STATUSES, type TestResult, type VerifierCause } from "./report.ts";
+import { readCtrf } from "./ctrf.ts";
+import { readJunit } from "./junit.ts";
+import { parseJson } from "./parse-json.ts";
+import type { TestResult, VerifierCause } from "./report.ts";
+import { readTap } from "./tap.ts";
 
-/** CTRF (https://ctrf.io): only what is read here; its numbers are not trusted, the tests are counted. */
-const Ctrf = z.looseObject({
-  results: z.looseObject({
-    tests: z.array(z.looseObject({ name: z.string().max(1000), status: z.string().max(100) })).max(10_000),
-  }),
-});
+const REWARD_FILES = ["reward.json", "reward.txt"] as const;
+
+const REPORT_FILES: readonly (readonly [
+  name: string,
+  read: (bytes: Uint8Array) => TestResult[] | undefined,
+])[] = [
+  ["ctrf.json", readCtrf],
+  ["junit.xml", readJunit],
+  ["results.xml", readJunit],
+  ["report.xml", readJunit],
+  ["results.tap", readTap],
+  ["report.tap", readTap],
+];
+
+/** Names of all files that are read; others are of no interest. */
+export const KNOWN_FILES: readonly string[] = [...REWARD_FILES, ...REPORT_FILES.map(([name]) => name)];
+
+/** A longer one is no report. */
+const FILE_LIMIT_BYTES = 8 << 20;
 
 export interface ReadReport {
   readonly outcome: number | null;
+  readonly rewards?: Record<string, number>;
   readonly tests: readonly TestResult[];
   readonly cause?: VerifierCause;
 }
@@ -19,54 +38,75 @@ export interface ReadReport {
 /** @param files names below /logs/verifier to their bytes */
 export function readReport(files: ReadonlyMap<string, Uint8Array>): ReadReport {
   const reward = readReward(files);
-  const report = files.get("ctrf.json");
+  const rewards = reward?.rewards === undefined ? {} : { rewards: reward.rewards };
+  const [, read, report] = REPORT_FILES.map(
+    ([name, reader]) => [name, reader, files.get(name)] as const,
+  ).find(([, , bytes]) => bytes !== undefined) ?? ["", readCtrf, undefined];
   if (report === undefined) {
     if (reward === undefined) return { outcome: null, tests: [], cause: "no_report" };
-    return {
-      outcome: reward.value,
-      tests: [],
-      cause: reward.value === null ? "unreadable_reward" : "no_report",
-    };
+    const cause = reward.isConflict
+      ? "report_conflict"
+      : reward.value === null
+        ? "unreadable_reward"
+        : "no_report";
+    return { outcome: reward.value, ...rewards, tests: [], cause };
   }
-  const tests = readCtrf(report);
-  if (tests === undefined) return { outcome: reward?.value ?? null, tests: [], cause: "unreadable_report" };
-  if (tests.length === 0) return { outcome: reward?.value ?? 0, tests, cause: "collection_error" };
+  const tests = report.length > FILE_LIMIT_BYTES ? undefined : read(report);
+  if (tests === undefined)
+    return { outcome: reward?.value ?? null, ...rewards, tests: [], cause: "unreadable_report" };
+  if (tests.length === 0)
+    return { outcome: reward?.value ?? 0, ...rewards, tests, cause: "collection_error" };
   const allPassed = tests.every(test => test.status === "passed");
   if (reward === undefined) return { outcome: allPassed ? 1 : 0, tests };
   if (reward.value === null) return { outcome: allPassed ? 1 : 0, tests, cause: "unreadable_reward" };
   const anyFailed = tests.some(test => test.status === "failed");
-  const conflict = (reward.value >= 1 && anyFailed) || (reward.value <= 0 && allPassed);
-  return { outcome: reward.value, tests, ...(conflict && { cause: "report_conflict" as const }) };
+  const conflict = reward.isConflict || (reward.value >= 1 && anyFailed) || (reward.value <= 0 && allPassed);
+  return { outcome: reward.value, ...rewards, tests, ...(conflict && { cause: "report_conflict" as const }) };
 }
 
-/** The reward that the tests wrote; `null` when what they wrote is no finite number, undefined when they wrote none. */
-function readReward(files: ReadonlyMap<string, Uint8Array>): { readonly value: number | null } | undefined {
-  const json = files.get("reward.json");
-  if (json !== undefined) {
-    const parsed = z.looseObject({ reward: z.number() }).safeParse(parseJson(json));
-    // Other keys are diagnostics: they are not summed into the reward (verifiers#2224).
-    return { value: parsed.success ? parsed.data.reward : null };
+interface FoundReward {
+  /** `null` when what the tests wrote is no finite number. */
+  readonly value: number | null;
+  readonly rewards?: Record<string, number>;
+  /** Both files are there and say different things. */
+  readonly isConflict: boolean;
+}
+
+/** Numbers; Harbor takes truth values too. */
+const Rewards = z.record(
+  z.string().max(200),
+  z.union([z.number(), z.boolean().transform(value => (value ? 1 : 0))]),
+);
+const MOST_REWARDS = 100;
+
+/** @returns undefined when the tests wrote none */
+function readReward(files: ReadonlyMap<string, Uint8Array>): FoundReward | undefined {
+  const [json, text] = REWARD_FILES.map(name => files.get(name));
+  const written = text === undefined ? undefined : readNumber(text);
+  if (json === undefined) {
+    if (written === undefined) return undefined;
+    return { value: written, ...(written !== null && { rewards: { reward: written } }), isConflict: false };
   }
-  const text = files.get("reward.txt");
-  if (text === undefined) return undefined;
-  const trimmed = Buffer.from(text).toString("utf8").trim();
+  const parsed = json.length > FILE_LIMIT_BYTES ? undefined : Rewards.safeParse(parseJson(json)).data;
+  if (parsed === undefined || Object.keys(parsed).length > MOST_REWARDS)
+    return { value: null, isConflict: false };
+  const value = scalar(parsed);
+  const isConflict = value !== null && typeof written === "number" && written !== value;
+  return { value, rewards: parsed, isConflict };
+}
+
+/**
+ * Of several keys only `reward` counts, the others are diagnostics (verifiers#2224). Where it is missing, every key is a
+ * reward of its own, and the outcome their mean.
+ */
+function scalar(rewards: Readonly<Record<string, number>>): number | null {
+  const values = Object.values(rewards);
+  if (rewards.reward !== undefined) return rewards.reward;
+  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function readNumber(text: Uint8Array): number | null {
+  const trimmed = Buffer.from(text.subarray(0, 1000)).toString("utf8").trim();
   const value = Number(trimmed);
-  return { value: trimmed !== "" && Number.isFinite(value) ? value : null };
-}
-
-function readCtrf(bytes: Uint8Array): TestResult[] | undefined {
-  const parsed = Ctrf.safeParse(parseJson(bytes));
-  if (!parsed.success) return undefined;
-  return parsed.data.results.tests.map(({ name, status }) => ({
-    name,
-    status: TEST_STATUSES.find(known => known === status) ?? "other",
-  }));
-}
-
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString("utf8"));
-  } catch {
-    return undefined;
-  }
+  return trimmed !== "" && Number.isFinite(value) ? value : null;
 }

@@ -9,10 +9,14 @@ export const VERIFIER_CAUSES = {
   collection_error: "the report counts no test: none was collected",
   report_conflict: "the reward and the report contradict each other",
   verifier_timeout: "the tests did not end within their time",
+  verifier_bootstrap_failed: "the tests could not start on what the agent left, and could without it",
   tests_not_placed: "the tests could not be put into the sandbox the agent left",
+  changes_not_carried: "what the agent left could not be carried into a clean sandbox",
+  sandbox_broken: "the sandbox was brought to its end by what ran in it",
   report_too_large: "the tests' log folder is larger than is read",
 } as const;
 export type VerifierCause = keyof typeof VERIFIER_CAUSES;
+export const VerifierCauseName = z.enum(Object.keys(VERIFIER_CAUSES) as [VerifierCause, ...VerifierCause[]]);
 
 export const TEST_STATUSES = ["passed", "failed", "skipped", "pending", "other"] as const;
 
@@ -22,16 +26,31 @@ export type TestResult = z.infer<typeof TestResult>;
 export const VerifierReport = z.strictObject({
   /** The number that the tests gave as reward; when they gave none, 1 if all of them passed and 0 otherwise. */
   outcome: z.number().nullable(),
+  /** Every key of reward.json, or `reward` of reward.txt: what gates between steps are held against. */
+  rewards: z.record(z.string(), z.number()).optional(),
   /** One per assertion; empty when there was no report. */
   tests: z.array(TestResult),
-  cause: z.enum(Object.keys(VERIFIER_CAUSES) as [VerifierCause, ...VerifierCause[]]).optional(),
+  cause: VerifierCauseName.optional(),
   /** How the test script ended; recorded, never used. */
   exitCode: z.int().nullable(),
   durationMs: z.number().nonnegative(),
 });
 export type VerifierReport = z.infer<typeof VerifierReport>;
 
+/** With these an episode earns nothing, whatever else the report says. */
+const WORTHLESS: ReadonlySet<VerifierCause | undefined> = new Set([
+  "report_conflict",
+  "collection_error",
+  "verifier_bootstrap_failed",
+  "changes_not_carried",
+  "sandbox_broken",
+] as const);
+
+export function earnsNothing(cause: VerifierCause | undefined): boolean {
+  return WORTHLESS.has(cause);
+}
+
 /** A task is resolved when its own tests say so. */
 export function isResolved({ outcome, cause }: VerifierReport): boolean {
-  return outcome !== null && outcome >= 1 && cause !== "report_conflict";
+  return outcome !== null && outcome >= 1 && !earnsNothing(cause);
 }

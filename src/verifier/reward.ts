@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { RewardConfig } from "../config/run-config.ts";
-import { VERIFIER_CAUSES, type VerifierCause, type VerifierReport } from "./report.ts";
+import { earnsNothing, VerifierCauseName, type VerifierReport } from "./report.ts";
 
 /** Weight of partial success in the ratio reward (T1, comparison form). */
 const RATIO_SHARE = 0.4;
@@ -14,7 +14,7 @@ export const Reward = z.strictObject({
   passed: z.int().nonnegative(),
   total: z.int().nonnegative(),
   outcome: z.number().nullable(),
-  cause: z.enum(Object.keys(VERIFIER_CAUSES) as [VerifierCause, ...VerifierCause[]]).optional(),
+  cause: VerifierCauseName.optional(),
 });
 export type Reward = z.infer<typeof Reward>;
 
@@ -33,7 +33,7 @@ export function computeReward(
   const total = tests.length;
   const b = outcome ?? 0;
   const facts = { kind, passed, total, outcome, ...(cause !== undefined && { cause }) };
-  if (cause === "report_conflict" || cause === "collection_error") return { value: 0, ...facts };
+  if (earnsNothing(cause)) return { value: 0, ...facts };
   if (total === 0 || kind === "binary") return { value: b, ...facts };
   if (kind === "dense") return { value: passed / scale, ...facts };
   return { value: Math.min(Math.max(b, (RATIO_SHARE * passed) / total), Math.max(1, b)), ...facts };
@@ -42,4 +42,12 @@ export function computeReward(
 /** Names the folder entry of a reward, so that scores under different settings lie side by side. */
 export function rewardConfigHash({ kind, scale }: RewardConfig): string {
   return createHash("sha256").update(JSON.stringify({ kind, scale })).digest("hex").slice(0, 16);
+}
+
+/** Of a later grading: its mode, and which of several it was, decide too. */
+export function regradeHash({ kind, scale }: RewardConfig, mode: string, number: number): string {
+  return createHash("sha256")
+    .update(JSON.stringify({ kind, scale, mode, number }))
+    .digest("hex")
+    .slice(0, 16);
 }

@@ -1,101 +1,216 @@
-// Runs a task's tests after the agent is gone. Nothing of the agent's is used: its processes are ended, the log folder
-// and the tests arrive fresh, and the script gets an environment of its own.
-import { capturedBytes } from "../sandbox/captured-text.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
-import { readTarFiles } from "../sandbox/tar.ts";
-import { readReport } from "./read-report.ts";
-import type { VerifierCause, VerifierReport } from "./report.ts";
+// Grades what an agent left, where the agent cannot reach. Its processes are ended first. Then, by mode:
+//   hardened  the tests run in a clean sandbox of the same image that has the agent's files, but for those which would run
+//             on their own (tampering.ts);
+//   shared    they run in the agent's own sandbox, as Harbor does it; what is suspicious there is only recorded;
+//   separate  they run in a sandbox of the verifier's image, which gets the declared artifacts and nothing else.
+import type { z } from "zod";
+import type { VerifierModeName } from "../config/run-config.ts";
+import { Failure } from "../failure/errors.ts";
+import type { FileChange, Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox/sandbox.ts";
+import { collectArtifacts, type DeclaredArtifact } from "./artifacts.ts";
+import { listPrograms } from "./image-programs.ts";
+import { type KeptFiles, keepFiles } from "./keep-files.ts";
+import { brokenSandbox, notRun, runTests, type TestRun, type TestScript } from "./run-tests.ts";
+import {
+  findShadows,
+  findSuspects,
+  type Suspects,
+  summariseTampering,
+  type Tampering,
+  type TamperKind,
+} from "./tampering.ts";
+
+export type VerifierMode = z.infer<typeof VerifierModeName>;
 
 export interface VerifierInput {
-  /** Tar archives with the tests, in the order in which they go over each other. */
-  readonly tests: readonly Uint8Array[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly timeoutMs: number;
+  readonly mode: VerifierMode;
+  readonly script: TestScript;
+  /** What the agent's sandbox is made from. */
+  readonly spec: SandboxSpec;
+  /** What a separate verifier is made from. */
+  readonly verifierSpec: SandboxSpec;
+  /** Commands that gather evidence in the agent's sandbox before artifacts are collected. */
+  readonly collect: readonly { readonly command: string; readonly timeoutMs: number }[];
+  readonly artifacts: readonly DeclaredArtifact[];
+  /** Keep what the agent left, for grading it again. */
+  readonly keepFiles: boolean;
 }
 
-export interface VerifierRun {
-  readonly report: VerifierReport;
-  /** Raw files for the record: those of the log folder, and what the script printed. */
-  readonly files: ReadonlyMap<string, Uint8Array>;
+export interface VerifierServices {
+  readonly sandboxes: Pick<SandboxProvider, "create">;
+  /** A lease for another sandbox of this grading. */
+  readonly nextLease: () => Lease;
 }
 
-const LOG_FOLDER = "/logs/verifier";
-const TESTS_FOLDER = "/tests";
-/** All files of the log folder together; more is cut off as untrusted. */
-const LOG_LIMIT_BYTES = 1 << 20;
-const OUTPUT_LIMIT_BYTES = 1 << 16;
-/** Whatever the agent made of them. */
-const FRESH_FOLDERS = [LOG_FOLDER, TESTS_FOLDER];
-/** A tar archive without entries: its end, two empty blocks (POSIX pax, "ustar Interchange Format"). */
-const NOTHING = new Uint8Array(1024);
+export interface VerifierRun extends Pick<TestRun, "report" | "files"> {
+  readonly tampering?: Tampering;
+  /** The agent has made its verification impossible. */
+  readonly isBrokenByAgent: boolean;
+  readonly kept?: KeptFiles | { readonly notKept: string };
+}
 
-/** @throws Failure when the sandbox itself is lost; whatever the agent can have caused is a report with a cause */
+/** PATH of a sandbox whose spec sets none, as providers have it. */
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/** Emptied in every mode before the tests come. */
+const ALWAYS_LEFT_OUT: ReadonlySet<TamperKind> = new Set(["planted_report", "planted_tests"]);
+
+/**
+ * @throws Failure when a sandbox is lost or cannot be had, and VerifierBootstrapFailed when the tests do not even start in
+ * a sandbox that no agent has touched; whatever the agent can have caused is a report with a cause
+ */
 export async function runVerifier(
   sandbox: Sandbox,
-  { tests, env, timeoutMs }: VerifierInput,
+  input: VerifierInput,
+  services: VerifierServices,
 ): Promise<VerifierRun> {
-  await sandbox.killAgents();
-  const first = await runOnce(sandbox, tests, env, timeoutMs);
-  // A contradiction, or tests that hang, may be a passing fault: they are run once more before they count.
-  const again = first.report.cause === "report_conflict" || first.report.cause === "verifier_timeout";
-  if (!again) return first;
-  await sandbox.killAgents();
-  return runOnce(sandbox, tests, env, timeoutMs);
+  try {
+    await sandbox.killAgents();
+    const changes = await sandbox.changedFiles();
+    return await new Grading(sandbox, changes, input, services).run();
+  } catch (error) {
+    return { ...brokenSandbox(error), isBrokenByAgent: true };
+  }
 }
 
-async function runOnce(
-  sandbox: Sandbox,
-  tests: readonly Uint8Array[],
-  env: VerifierInput["env"],
-  timeoutMs: number,
-): Promise<VerifierRun> {
-  const startedAt = performance.now();
-  const [first = NOTHING, ...others] = tests;
-  const uploads = [
-    () => sandbox.upload(first, TESTS_FOLDER, { emptied: FRESH_FOLDERS }),
-    ...others.map(archive => () => sandbox.upload(archive, TESTS_FOLDER)),
-  ];
-  for (const upload of uploads) {
-    const uploaded = await upload();
-    if ("refused" in uploaded) {
-      const durationMs = performance.now() - startedAt;
-      const printed = new TextEncoder().encode(uploaded.refused);
-      return failed("tests_not_placed", { exitCode: null, durationMs, printed });
+class Grading {
+  readonly #sandbox: Sandbox;
+  readonly #changes: readonly FileChange[];
+  readonly #input: VerifierInput;
+  readonly #services: VerifierServices;
+  readonly #opened: Sandbox[] = [];
+  readonly #suspects: Suspects;
+  #shadows: readonly FileChange[] = [];
+  #kept: VerifierRun["kept"];
+
+  constructor(
+    sandbox: Sandbox,
+    changes: readonly FileChange[],
+    input: VerifierInput,
+    services: VerifierServices,
+  ) {
+    this.#sandbox = sandbox;
+    this.#changes = changes;
+    this.#input = input;
+    this.#services = services;
+    this.#suspects = findSuspects(changes, { workdir: input.spec.workdir, path: this.#path });
+  }
+
+  async run(): Promise<VerifierRun> {
+    try {
+      const { newPrograms } = this.#suspects;
+      if (newPrograms.length > 0)
+        this.#shadows = findShadows(this.#suspects, await listPrograms(await this.#untouched(), this.#path));
+      const { run, isBrokenByAgent } = await this.#settle();
+      const tampering = this.#tampering();
+      return {
+        report: run.report,
+        files: run.files,
+        isBrokenByAgent,
+        ...(tampering !== undefined && { tampering }),
+        ...(this.#kept !== undefined && { kept: this.#kept }),
+      };
+    } finally {
+      await Promise.all(this.#opened.map(sandbox => sandbox[Symbol.asyncDispose]()));
     }
   }
-  const script = `${TESTS_FOLDER}/test.sh`;
-  const ran = await sandbox.exec(`chmod +x ${script} && exec 2>&1 && ${script}`, {
-    timeoutMs,
-    env,
-    outputLimitBytes: OUTPUT_LIMIT_BYTES,
-  });
-  const outcome = {
-    exitCode: ran.end.kind === "exited" ? ran.end.exitCode : null,
-    durationMs: ran.durationMs,
-    printed: capturedBytes(ran.stdout),
-  };
-  if (ran.end.kind === "timed-out") return failed("verifier_timeout", outcome);
-  const logs = await sandbox.download(LOG_FOLDER, LOG_LIMIT_BYTES);
-  if ("missing" in logs) return failed("no_report", outcome);
-  if ("oversized" in logs) return failed("report_too_large", outcome);
-  if ("refused" in logs) return failed("unreadable_report", outcome);
-  const files = await readTarFiles(logs.tar);
-  const { exitCode, durationMs, printed } = outcome;
-  const report = { ...readReport(files), exitCode, durationMs };
-  return {
-    report: { ...report, tests: [...report.tests] },
-    files: new Map([...files, ["stdout.txt", printed]]),
-  };
+
+  get #path(): string {
+    return this.#input.spec.env.PATH ?? DEFAULT_PATH;
+  }
+
+  /** Runs the tests, and where what they came to may be a passing fault, once more in a clean sandbox. */
+  async #settle(): Promise<{ readonly run: TestRun; readonly isBrokenByAgent: boolean }> {
+    const first = await this.#attempt(this.#input.mode === "shared" ? this.#sandbox : await this.#clean());
+    if (!mayPass(first)) return { run: first, isBrokenByAgent: false };
+    const second = await this.#attempt(await this.#clean());
+    if (!couldNotStart(second)) return { run: second, isBrokenByAgent: false };
+    // On what the agent left they do not start. Do they without it?
+    const untouched = await this.#attempt(await this.#untouched());
+    if (couldNotStart(untouched)) {
+      const words = Buffer.from(untouched.files.get("stdout.txt") ?? [])
+        .toString("utf8")
+        .trim()
+        .slice(-300);
+      throw new Failure(
+        "VerifierBootstrapFailed",
+        `the tests do not start in a sandbox that no agent has touched: ${words}`,
+        { retryable: true },
+      );
+    }
+    const report = { ...second.report, outcome: null, cause: "verifier_bootstrap_failed" as const };
+    return { run: { ...second, report }, isBrokenByAgent: true };
+  }
+
+  async #attempt(place: Sandbox | { readonly refused: string }): Promise<TestRun> {
+    if ("refused" in place) return notRun("changes_not_carried", place.refused);
+    try {
+      return await runTests(place, this.#input.script);
+    } catch (error) {
+      return brokenSandbox(error);
+    }
+  }
+
+  /** A sandbox in which the agent was not, with what this mode gives it of the agent's. */
+  async #clean(): Promise<Sandbox | { readonly refused: string }> {
+    const { mode, keepFiles: isKept } = this.#input;
+    if (mode === "separate") return this.#withArtifacts();
+    const without = this.#without();
+    const next = await this.#sandbox.successor(this.#services.nextLease(), { without });
+    if ("refused" in next) return next;
+    this.#opened.push(next);
+    if (isKept && this.#kept === undefined) this.#kept = await keepFiles(next, this.#changes, without);
+    return next;
+  }
+
+  /** In the agent's own sandbox nothing stays behind, so neither does it where that is repeated. */
+  #without(): readonly string[] {
+    if (this.#input.mode === "shared") return findSuspects([], { workdir: "/", path: "" }).without;
+    return [...this.#suspects.without, ...this.#shadows.map(({ path }) => path)];
+  }
+
+  async #withArtifacts(): Promise<Sandbox | { readonly refused: string }> {
+    const { collect, artifacts, spec, verifierSpec } = this.#input;
+    for (const { command, timeoutMs } of collect) await this.#sandbox.exec(command, { timeoutMs });
+    const collected = await collectArtifacts(this.#sandbox, artifacts, spec.workdir);
+    if ("refused" in collected) return collected;
+    const made = await this.#create(verifierSpec);
+    const uploaded = await made.upload(collected.tar, "/");
+    return "refused" in uploaded ? uploaded : made;
+  }
+
+  #untouched(): Promise<Sandbox> {
+    const { mode, spec, verifierSpec } = this.#input;
+    return this.#create(mode === "separate" ? verifierSpec : spec);
+  }
+
+  async #create(spec: SandboxSpec): Promise<Sandbox> {
+    const made = await this.#services.sandboxes.create(spec, this.#services.nextLease());
+    this.#opened.push(made);
+    return made;
+  }
+
+  #tampering(): Tampering | undefined {
+    const shadows = this.#shadows.map(({ path, change }) => ({
+      kind: "shadowed_program" as const,
+      path: path.slice(0, 300),
+      change,
+    }));
+    const isShared = this.#input.mode === "shared";
+    return summariseTampering([...this.#suspects.evidence, ...shadows], kind =>
+      isShared && !ALWAYS_LEFT_OUT.has(kind) ? "present" : "left_out",
+    );
+  }
 }
 
-interface Outcome {
-  readonly exitCode: number | null;
-  readonly durationMs: number;
-  /** What stands for it in the record. */
-  readonly printed: Uint8Array;
+/** What a second try in a clean sandbox may cure. */
+function mayPass(run: TestRun): boolean {
+  const { cause } = run.report;
+  if (cause === "report_conflict" || cause === "verifier_timeout" || cause === "tests_not_placed")
+    return true;
+  return run.hasBootstrapFault || (run.wasKilled && cause === "no_report" && run.report.outcome === null);
 }
 
-function failed(cause: VerifierCause, { exitCode, durationMs, printed }: Outcome): VerifierRun {
-  const report = { outcome: null, tests: [], cause, exitCode, durationMs };
-  return { report, files: new Map([["stdout.txt", printed]]) };
+/** Without a report and without a reward, for a reason that is not in the tests. One with a reward of 0 has graded. */
+function couldNotStart({ report, hasBootstrapFault }: TestRun): boolean {
+  return report.cause === "tests_not_placed" || (hasBootstrapFault && report.outcome === null);
 }

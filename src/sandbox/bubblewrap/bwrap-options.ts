@@ -14,10 +14,11 @@ export interface BwrapSetup {
     /** The uppermost first. */
     readonly layers: readonly string[];
     readonly mountPoint: string;
-    readonly sizeBytes: number;
     /** Folder with `upper` and `work`, on a disk; in memory when undefined. */
     readonly changes: string | undefined;
   };
+  /** Room for everything that is written. */
+  readonly sizeBytes: number;
   /** What commands may ask for. */
   readonly network: SandboxSpec["network"];
 }

@@ -91,6 +91,7 @@ export function hostImageSetup(host: Host, spec: SandboxSpec): BwrapSetup {
       ...systemOptions(host, spec),
     ],
     files: etc.map(name => join(host.toolkit, "etc", name)),
+    sizeBytes: spec.diskBytes,
     network: spec.network,
   };
 }

@@ -26,7 +26,8 @@ export function rootImageSetup(
       ...systemOptions(host, spec),
     ],
     files: [],
-    overlay: { layers: [...layers, folder], mountPoint, sizeBytes: spec.diskBytes, changes },
+    overlay: { layers: [...layers, folder], mountPoint, changes },
+    sizeBytes: spec.diskBytes,
     network: spec.network,
   };
 }

@@ -21,7 +21,7 @@ export const HOST_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" } a
 /** Given to perl as text: the sandbox's user may not be able to read where it lies. */
 const PROGRAM = readFileSync(new URL("./spawner.pl", import.meta.url), "utf8");
 
-const NO_OVERLAY = { layers: [], mountPoint: "", sizeBytes: 0, changes: undefined };
+const NO_OVERLAY = { layers: [], mountPoint: "", changes: undefined };
 
 /** Whether an image's programs may give files to users that are not there, to no effect: those of this machine do not. */
 function ownersOf(isImage: boolean): "ignored" | "kept" {
@@ -65,14 +65,14 @@ export class Spawner {
   }
 
   /** Starts a sandbox. @throws Failure SandboxUnavailable with what bwrap said */
-  async open({ options, files, overlay, network }: BwrapSetup): Promise<Porter> {
+  async open({ options, files, overlay, sizeBytes, network }: BwrapSetup): Promise<Porter> {
     const name = await this.pipes.take();
     if (this.#isGone) throw ended();
     const porter = new Porter(new RequestPipe(this.pipes.path(name)));
     this.#lastPorter += 1;
     const number = `${this.#lastPorter}`;
     this.#porters.set(number, porter);
-    const { layers, mountPoint, sizeBytes, changes } = overlay ?? NO_OVERLAY;
+    const { layers, mountPoint, changes } = overlay ?? NO_OVERLAY;
     this.#send([
       ...["open", number, name, network, ownersOf(overlay !== undefined)],
       ...[...listFields(layers), mountPoint, `${sizeBytes}`, changes ?? ""],

@@ -1,0 +1,133 @@
+// `t1 regrade`: grades episodes of a run again by what was kept of them.
+import { type Command, Option } from "commander";
+import { VerifierModeName } from "../config/run-config.ts";
+import { InputError } from "../failure/errors.ts";
+import { type RegradedEpisode, regrade } from "../pipeline/regrade.ts";
+import { readRun } from "../pipeline/run-record.ts";
+import { createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
+import { evaluationPrefix, iterationPrefix, type PhasePrefix, planKey } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { openStore } from "../store/open-store.ts";
+import type { VerifierMode } from "../verifier/run-verifier.ts";
+import { imageServices, imagesOption } from "./image-options.ts";
+import { Progress } from "./progress.ts";
+import { DEFAULT_STORE, print } from "./run-command.ts";
+import { formatTable } from "./table.ts";
+
+interface RegradeOptions {
+  readonly local: string;
+  readonly mode?: VerifierMode;
+  readonly task?: string;
+  readonly iteration?: number;
+  readonly evaluation?: string;
+  readonly pool?: string;
+  readonly images?: string;
+  readonly json?: boolean;
+}
+
+export function addRegradeCommand(program: Command): void {
+  program
+    .command("regrade <run>")
+    .description("grade kept episodes again, without the agent; writes new scores beside the old ones")
+    .addOption(
+      new Option("--mode <mode>", "where tests run; the run's verifier.mode when left out").choices(
+        VerifierModeName.options,
+      ),
+    )
+    .option("--task <name>", "only episodes of this task")
+    .option("--iteration <n>", "only this iteration; all when left out", parseNumber)
+    .option("--evaluation <name>", "an evaluation instead of iterations; wants --pool")
+    .option("--pool <dir>", "folder of the tasks; the run's own pool when left out")
+    .addOption(imagesOption())
+    .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+    .option("--json", "print the result as JSON on stdout")
+    .addHelpText(
+      "after",
+      "\nA run keeps what its episodes left when its config says verifier.keepFiles: true. Files that a hardened verifier had left out were not kept.",
+    )
+    .action(async (run: string, options: RegradeOptions) => {
+      const store = await openStore(options.local);
+      const { config } = await readRun(store, run);
+      const phases = await phasesOf(store, run, options);
+      const progress = new Progress({ stream: process.stderr });
+      progress.begin("grading again");
+      const sandboxes = await createBubblewrapProvider();
+      const results: (RegradedEpisode & { readonly phase: string })[] = [];
+      try {
+        const images = imageServices(options.images, sandboxes);
+        for (const phase of phases) {
+          await regrade(
+            {
+              phase,
+              poolFolder: options.pool ?? config.tasks.pool,
+              mode: options.mode ?? config.verifier.mode,
+              rewardConfig: config.reward,
+              task: options.task,
+              now: () => new Date(),
+            },
+            { store, sandboxes, images, onEpisode: episode => results.push({ phase, ...episode }) },
+          );
+        }
+      } finally {
+        progress.clear();
+        await sandboxes[Symbol.asyncDispose]();
+      }
+      print(options, results, table(results));
+    });
+}
+
+function table(results: readonly (RegradedEpisode & { readonly phase: string })[]): string {
+  const graded = results.filter(({ key }) => key !== undefined);
+  const changed = graded.filter(({ before, after }) => before !== after);
+  const summary = `${graded.length} of ${results.length} episodes graded again, ${changed.length} with another reward\n`;
+  const rows = changed.map(({ episode, task, before, after, cause }) => [
+    `${episode}`,
+    task,
+    before === undefined ? "-" : `${before}`,
+    `${after}`,
+    cause ?? "",
+  ]);
+  return rows.length === 0
+    ? summary
+    : formatTable(["episode", "task", "before", "after", "cause"], rows) + summary;
+}
+
+async function phasesOf(
+  store: ObjectStore,
+  run: string,
+  { iteration, evaluation, pool }: RegradeOptions,
+): Promise<readonly PhasePrefix[]> {
+  if (evaluation !== undefined && pool === undefined)
+    throw new InputError({
+      what: "an evaluation's tasks lie in a pool of its own",
+      where: "--evaluation",
+      fix: "add --pool",
+    });
+  const wanted =
+    evaluation !== undefined
+      ? [evaluationPrefix(run, evaluation)]
+      : iteration !== undefined
+        ? [iterationPrefix(run, iteration)]
+        : undefined;
+  for (const phase of wanted ?? []) {
+    if ((await store.head(planKey(phase))) !== undefined) continue;
+    throw new InputError({
+      what: "nothing was planned there",
+      where: phase,
+      fix: "t1 run list shows what there is",
+    });
+  }
+  if (wanted !== undefined) return wanted;
+  const found: PhasePrefix[] = [];
+  for (let number = 0; ; number++) {
+    const phase = iterationPrefix(run, number);
+    if ((await store.head(planKey(phase))) === undefined) return found;
+    found.push(phase);
+  }
+}
+
+function parseNumber(text: string): number {
+  const number = Number(text);
+  if (Number.isSafeInteger(number) && number >= 0) return number;
+  throw new InputError({ what: "not a number", where: text, expected: "a whole number from 0" });
+}

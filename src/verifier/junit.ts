@@ -1,0 +1,88 @@
+// JUnit XML as pytest, Maven, Gradle and others write it: <testsuites>, <testsuite>, <testcase> with <failure>, <error> or
+// <skipped> inside. There is no standard; these names are common to all (https://github.com/testmoapp/junitxml).
+import { XMLParser, XMLValidator } from "fast-xml-parser";
+import { z } from "zod";
+import type { TestResult } from "./report.ts";
+import { MOST_TESTS, NAME_CHARACTERS } from "./report-limits.ts";
+
+/** Of an element: its name to its children, and its attributes under `:@`. */
+const Element = z.record(z.string(), z.unknown());
+const Children = z.array(Element);
+const Attributes = z.record(z.string(), z.string());
+
+/** A few for each test: its properties, its output. */
+const MOST_TAGS = 8 * MOST_TESTS;
+/** Suites lie within suites a few levels deep; more is no report. */
+const DEEPEST = 20;
+
+/** @returns undefined for what is no such report, or one with more tests than are read */
+export function readJunit(bytes: Uint8Array): TestResult[] | undefined {
+  const text = Buffer.from(bytes).toString("utf8");
+  // Without a document type there are no entities to expand but the five that every document has.
+  if (/<!(DOCTYPE|ENTITY)/i.test(text)) return undefined;
+  // Before any work is put into it: this runs where the whole run waits.
+  if (text.split("<", MOST_TAGS + 1).length > MOST_TAGS) return undefined;
+  // The parser itself takes a file that breaks off.
+  if (XMLValidator.validate(text) !== true) return undefined;
+  const parser = new XMLParser({
+    preserveOrder: true,
+    ignoreAttributes: false,
+    attributeNamePrefix: "",
+    parseAttributeValue: false,
+    parseTagValue: false,
+    processEntities: false,
+    maxNestedTags: 100,
+  });
+  let root: unknown;
+  try {
+    root = parser.parse(text);
+  } catch {
+    return undefined;
+  }
+  const suites = childrenOf(root).filter(element => "testsuites" in element || "testsuite" in element);
+  if (suites.length === 0) return undefined;
+  const tests: TestResult[] = [];
+  return collect(suites, tests, 0) ? tests : undefined;
+}
+
+/** @returns false when there are more tests, or deeper ones, than are read */
+function collect(elements: readonly Record<string, unknown>[], tests: TestResult[], depth: number): boolean {
+  if (depth > DEEPEST) return false;
+  for (const element of elements) {
+    if ("testcase" in element) {
+      if (tests.length >= MOST_TESTS) return false;
+      tests.push({ name: nameOf(element[":@"]), status: statusOf(childrenOf(element.testcase)) });
+    } else {
+      const inner = childrenOf(element.testsuites ?? element.testsuite);
+      if (!collect(inner, tests, depth + 1)) return false;
+    }
+  }
+  return true;
+}
+
+function childrenOf(value: unknown): readonly Record<string, unknown>[] {
+  const parsed = Children.safeParse(value);
+  return parsed.success ? parsed.data : [];
+}
+
+function nameOf(attributes: unknown): string {
+  const parsed = Attributes.safeParse(attributes);
+  const { classname = "", name = "" } = parsed.success ? parsed.data : {};
+  return decode(classname === "" ? name : `${classname}.${name}`).slice(0, NAME_CHARACTERS);
+}
+
+function statusOf(children: readonly Record<string, unknown>[]): TestResult["status"] {
+  const has = (name: string): boolean => children.some(child => name in child);
+  if (has("failure") || has("error")) return "failed";
+  return has("skipped") ? "skipped" : "passed";
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" };
+
+function decode(text: string): string {
+  return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]+));/gi, (whole, decimal, hex, name) => {
+    const code = decimal === undefined ? Number.parseInt(hex ?? "", 16) : Number(decimal);
+    if (name !== undefined) return ENTITIES[name] ?? whole;
+    return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+  });
+}

@@ -1,0 +1,128 @@
+// Runs a task's test script once in a sandbox and reads what it wrote. The log folder and the tests arrive fresh, the
+// script gets the image's environment and nothing of the agent's, and when it has ended so has everything it started.
+import { Failure } from "../failure/errors.ts";
+import { capturedBytes } from "../sandbox/captured-text.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { readTarFiles } from "../sandbox/tar.ts";
+import { hasBootstrapFault } from "./bootstrap-faults.ts";
+import { KNOWN_FILES, readReport } from "./read-report.ts";
+import type { VerifierCause, VerifierReport } from "./report.ts";
+
+export interface TestScript {
+  /** Tar archives with the tests, in the order in which they go over each other. None: the image brings them along. */
+  readonly tests: readonly Uint8Array[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly user: string;
+  readonly timeoutMs: number;
+}
+
+export interface TestRun {
+  readonly report: VerifierReport;
+  /** Raw files for the record: reports and rewards, and what the script printed. */
+  readonly files: ReadonlyMap<string, Uint8Array>;
+  /** It did not get as far as its tests. */
+  readonly hasBootstrapFault: boolean;
+  /** It was killed. */
+  readonly wasKilled: boolean;
+}
+
+export const LOG_FOLDER = "/logs/verifier";
+export const TESTS_FOLDER = "/tests";
+/** All files of the log folder together; more is not read. */
+const LOG_LIMIT_BYTES = 16 << 20;
+const OUTPUT_LIMIT_BYTES = 1 << 18;
+/** Kept of each file for the record. */
+const RECORD_LIMIT_BYTES = 1 << 20;
+/** A tar archive without entries: its end, two empty blocks (POSIX pax, "ustar Interchange Format"). */
+const NOTHING = new Uint8Array(1024);
+
+/** @throws Failure when the sandbox is lost, SandboxBroken among them */
+export async function runTests(
+  sandbox: Sandbox,
+  { tests, env, user, timeoutMs }: TestScript,
+): Promise<TestRun> {
+  const startedAt = performance.now();
+  // Whatever was made of them. Tests that come with the image stay where they are.
+  const emptied = tests.length === 0 ? [LOG_FOLDER] : [LOG_FOLDER, TESTS_FOLDER];
+  const [first = NOTHING, ...others] = tests;
+  const uploads = [
+    () => sandbox.upload(first, tests.length === 0 ? LOG_FOLDER : TESTS_FOLDER, { emptied }),
+    ...others.map(archive => () => sandbox.upload(archive, TESTS_FOLDER)),
+  ];
+  for (const upload of uploads) {
+    const uploaded = await upload();
+    if ("refused" in uploaded) {
+      const durationMs = performance.now() - startedAt;
+      const printed = new TextEncoder().encode(uploaded.refused);
+      return failed("tests_not_placed", { exitCode: null, durationMs, printed, wasKilled: false });
+    }
+  }
+  const script = `${TESTS_FOLDER}/test.sh`;
+  const ran = await sandbox.exec(`chmod +x ${script} && exec 2>&1 && ${script}`, {
+    ...{ timeoutMs, env, user },
+    outputLimitBytes: OUTPUT_LIMIT_BYTES,
+  });
+  // What the script has started could still write into the reports.
+  await sandbox.killAgents();
+  const outcome = {
+    exitCode: ran.end.kind === "exited" ? ran.end.exitCode : null,
+    durationMs: ran.durationMs,
+    printed: capturedBytes(ran.stdout),
+    wasKilled: ran.end.kind === "signalled" || (ran.end.kind === "exited" && ran.end.exitCode > 128),
+  };
+  if (ran.end.kind === "timed-out") return failed("verifier_timeout", outcome);
+  const logs = await sandbox.download(LOG_FOLDER, LOG_LIMIT_BYTES);
+  if ("missing" in logs) return failed("no_report", outcome);
+  if ("oversized" in logs) return failed("report_too_large", outcome);
+  if ("refused" in logs) return failed("unreadable_report", outcome);
+  const written = await readTarFiles(logs.tar);
+  const read = readReport(written);
+  const { exitCode, durationMs, printed, wasKilled } = outcome;
+  // A script that fails before its tests often writes a reward of 0 all the same.
+  const gaveNothing = read.tests.length === 0 && (read.outcome ?? 0) <= 0;
+  return {
+    report: { ...read, tests: [...read.tests], exitCode, durationMs },
+    files: recorded(written, printed),
+    hasBootstrapFault: gaveNothing && hasBootstrapFault(printed),
+    wasKilled,
+  };
+}
+
+/** What stands for a run that could not even begin. */
+export function notRun(cause: VerifierCause, why: string): TestRun {
+  const printed = new TextEncoder().encode(why);
+  return failed(cause, { exitCode: null, durationMs: 0, printed, wasKilled: false });
+}
+
+/** A sandbox that an agent can have brought to its end; anything else is thrown again. */
+export function brokenSandbox(error: unknown): TestRun {
+  if (error instanceof Failure && error.name === "SandboxBroken")
+    return notRun("sandbox_broken", error.message);
+  throw error;
+}
+
+interface Outcome {
+  readonly exitCode: number | null;
+  readonly durationMs: number;
+  /** What stands for it in the record. */
+  readonly printed: Uint8Array;
+  readonly wasKilled: boolean;
+}
+
+function failed(cause: VerifierCause, { exitCode, durationMs, printed, wasKilled }: Outcome): TestRun {
+  const report = { outcome: null, tests: [], cause, exitCode, durationMs };
+  const files = recorded(new Map(), printed);
+  return { report, files, hasBootstrapFault: hasBootstrapFault(printed), wasKilled };
+}
+
+/** Only names that are known: a file in a log folder may be called anything. */
+function recorded(
+  written: ReadonlyMap<string, Uint8Array>,
+  printed: Uint8Array,
+): ReadonlyMap<string, Uint8Array> {
+  const known = KNOWN_FILES.flatMap(name => {
+    const bytes = written.get(name);
+    return bytes === undefined ? [] : [[name, bytes.subarray(0, RECORD_LIMIT_BYTES)] as const];
+  });
+  return new Map([...known, ["stdout.txt", printed]]);
+}

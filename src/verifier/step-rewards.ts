@@ -1,0 +1,73 @@
+// Tasks of several steps: which gate holds an episode up, and what its steps' rewards come to together (Harbor 0.26,
+// trial/multi_step.py: `min_reward` and `multi_step_reward_strategy`).
+import type { RewardConfig } from "../config/run-config.ts";
+import { earnsNothing, type VerifierReport } from "./report.ts";
+import { computeReward, type Reward } from "./reward.ts";
+
+export type RewardStrategy = "mean" | "final";
+
+/** Below one of the thresholds, or without that reward, the task ends. */
+export function passesGate(
+  report: VerifierReport,
+  thresholds: Readonly<Record<string, number>> | undefined,
+): boolean {
+  if (thresholds === undefined) return true;
+  const rewards = gateRewards(report);
+  return Object.entries(thresholds).every(
+    ([key, threshold]) => (rewards[key] ?? Number.NEGATIVE_INFINITY) >= threshold,
+  );
+}
+
+/** Tests that gave no number of their own are held against the gates by their outcome. */
+function gateRewards({ rewards, outcome, cause }: VerifierReport): Readonly<Record<string, number>> {
+  if (earnsNothing(cause)) return {};
+  return rewards ?? (outcome === null ? {} : { reward: outcome });
+}
+
+/** Over the steps that ran. @param reports at least one */
+export function combineReports(
+  reports: readonly { readonly name: string | undefined; readonly report: VerifierReport }[],
+  strategy: RewardStrategy,
+): VerifierReport | undefined {
+  const last = reports.at(-1)?.report;
+  if (last === undefined || reports.length === 1 || strategy === "final") return last;
+  const outcomes = reports.map(({ report }) => (earnsNothing(report.cause) ? 0 : (report.outcome ?? 0)));
+  const [cause] = reports.flatMap(({ report }) => (report.cause === undefined ? [] : [report.cause]));
+  return {
+    outcome: mean(outcomes),
+    tests: reports.flatMap(({ name, report }) =>
+      report.tests.map(test => ({ ...test, name: `${name}: ${test.name}` })),
+    ),
+    // What makes one step worthless says nothing of the others; their mean has counted it as 0.
+    ...(cause !== undefined && !earnsNothing(cause) && { cause }),
+    exitCode: last.exitCode,
+    durationMs: reports.reduce((sum, { report }) => sum + report.durationMs, 0),
+  };
+}
+
+/** @param reports of the steps that ran, at least one */
+export function computeStepsReward(
+  reports: readonly VerifierReport[],
+  strategy: RewardStrategy,
+  config: RewardConfig,
+): Reward {
+  const rewards = reports.map(report => computeReward(report, config));
+  const last = rewards.at(-1);
+  if (last === undefined) throw new RangeError("an episode that was graded has a step");
+  if (strategy === "final" || rewards.length === 1) return last;
+  const sum = (count: (reward: Reward) => number): number =>
+    rewards.reduce((total, reward) => total + count(reward), 0);
+  const [cause] = rewards.flatMap(reward => (reward.cause === undefined ? [] : [reward.cause]));
+  return {
+    value: mean(rewards.map(reward => reward.value)),
+    kind: config.kind,
+    passed: sum(reward => reward.passed),
+    total: sum(reward => reward.total),
+    outcome: mean(rewards.map(reward => reward.outcome ?? 0)),
+    ...(cause !== undefined && { cause }),
+  };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
