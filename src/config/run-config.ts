@@ -93,7 +93,7 @@ const Agent = z
     contextTokens: Count.default(8192).meta({ description: "Tokens of a whole episode." }),
     observationTokens: Count.default(1024).meta({
       description:
-        "Tokens of one observation; longer ones lose their middle. Terminus-2 by itself allows 10,000 bytes; 10000 here never cuts more.",
+        "Tokens of one observation; longer ones lose their middle. Terminus-2 by itself allows 10,000 bytes, which most vocabularies make 2,500 to 5,000 tokens of.",
     }),
     commandSeconds: Rate.default(30).meta({
       description:
