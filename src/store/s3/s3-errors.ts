@@ -13,6 +13,7 @@ const NETWORK_CODES = new Set([
 const TRANSIENT_NAMES = new Set([
   ...["TimeoutError", "RequestTimeout", "InternalError", "ServiceUnavailable", "BadDigest"],
   ...["SlowDown", "Throttling", "ThrottlingException", "TooManyRequests", "RequestTimeTooSkewed"],
+  "CredentialsProviderError",
 ]);
 const TRANSIENT_STATUSES = new Set([429, 500, 502, 503, 504]);
 const THROTTLED = new Set(["SlowDown", "Throttling", "ThrottlingException", "TooManyRequests"]);
@@ -20,6 +21,9 @@ const WRONG_CREDENTIALS = new Set([
   ...["InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"],
   ...["InvalidSecurity", "AuthorizationHeaderMalformed"],
 ]);
+
+/** The SDK's words for bytes that do not have the checksum that S3 keeps for them. */
+const CHANGED = /^Checksum mismatch/;
 
 interface S3Error {
   readonly name: string;
@@ -123,7 +127,8 @@ function inputMistake(
       expected: `expected to reach ${bucket} in its own region${region === undefined ? "" : `, ${region}`}`,
       fix: `set AWS_REGION, or write s3://${bucket}/…?region=${region ?? "…"}`,
     };
-  if (name === "CredentialsProviderError")
+  // Later they cannot be renewed for the moment, which is the infrastructure's doing.
+  if (name === "CredentialsProviderError" && action === "open")
     return {
       what: "no credentials for S3",
       expected: `expected them in the environment, a profile or the role of this machine: ${message}`,
@@ -156,6 +161,11 @@ function unavailable(
   { endpoint }: S3Location,
 ): { readonly expected: string; readonly fix: string } {
   const host = endpoint ?? "AWS";
+  if (CHANGED.test(message))
+    return {
+      expected: `${action} failed: what arrived is not what was stored (${message})`,
+      fix: "try again",
+    };
   if (status === undefined)
     return {
       expected: `${action} failed: ${host} does not answer (${code ?? name}: ${message})`,
@@ -180,7 +190,8 @@ function parse(thrown: unknown): S3Error | undefined {
     fields.$metadata !== undefined ||
     (code !== undefined && NETWORK_CODES.has(code)) ||
     ["TimeoutError", "CredentialsProviderError"].includes(thrown.name) ||
-    /^Region is missing/.test(thrown.message);
+    /^Region is missing/.test(thrown.message) ||
+    CHANGED.test(thrown.message);
   if (!isKnown) return undefined;
   const headers = (fields.$response as { headers?: Record<string, string> } | undefined)?.headers;
   return {
