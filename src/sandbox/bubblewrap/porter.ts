@@ -5,7 +5,8 @@ import { endProcess, type FirstProcess } from "./first-process.ts";
 import type { CommandPipes } from "./named-pipes.ts";
 import { listFields, type RequestPipe } from "./requests.ts";
 
-const END_PATIENCE_MS = 10_000;
+/** A machine that is overloaded takes its time; what is given up here is the end of a run. */
+const END_PATIENCE_MS = 60_000;
 
 /** A program of the sandbox. Paths are absolute. */
 export interface Command {
