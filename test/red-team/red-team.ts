@@ -36,15 +36,21 @@ echo $((1 - failed)) > /logs/verifier/reward.txt
 `,
 };
 
-/** @param open makes the provider once for all attacks */
-export function redTeam(open: () => Promise<SandboxProvider>): void {
+/**
+ * @param open makes the provider once for all attacks
+ * @param adapt gives the task the image of another provider; one with a shell, perl and the usual small programs
+ */
+export function redTeam(
+  open: () => Promise<SandboxProvider>,
+  adapt: (task: PreparedTask) => PreparedTask = task => task,
+): void {
   let provider: SandboxProvider;
   let stage: TaskStage;
   let task: PreparedTask;
   beforeAll(async () => {
     provider = await open();
     stage = new TaskStage(provider);
-    task = await stage.prepare(stage.writeTask(TASK));
+    task = adapt(await stage.prepare(stage.writeTask(TASK)));
   });
   afterAll(async () => {
     await stage[Symbol.asyncDispose]();

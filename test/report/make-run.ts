@@ -214,6 +214,18 @@ async function closePhase(
         exitCode: 0,
         durationMs: 5,
       },
+      verifier: { mode: "hardened" },
+      tampering: {
+        found: [
+          {
+            kind: "interpreter_hook",
+            path: `/app/${texts.test}`,
+            change: "added",
+            effect: "left_out",
+          },
+        ],
+        moreCount: 3,
+      },
       arraysSha256: sha256(arrays),
     };
     await putOnce(store, arraysKey(at), arrays);
