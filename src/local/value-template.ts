@@ -88,7 +88,7 @@ export async function evaluateTemplate(template: Template, bindings: Bindings): 
 }
 
 /** How Step Functions names the kinds of values in its messages. */
-export function typeName(value: Json): string {
+function typeName(value: Json): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }

@@ -70,6 +70,9 @@ const VOLATILE = new Set([
   "StateMachineArn",
   "mapRunArn",
   "MapRunArn",
+  "TaskToken",
+  "MessageId",
+  "MD5OfMessageBody",
 ]);
 
 /** The same form for both sides: JSON texts parsed, volatile values left out, ARNs of functions shortened. */
