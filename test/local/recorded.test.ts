@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import type { TaskExecutor } from "../../src/local/executor.ts";
 import { isJsonObject, type Json } from "../../src/local/json-value.ts";
 import { openRunner } from "../../src/local/runner.ts";
@@ -23,19 +23,32 @@ import { translate } from "./translate.ts";
 describe.skipIf(MISSING_RECORDINGS !== undefined)(
   `recorded executions${MISSING_RECORDINGS ? ` (${MISSING_RECORDINGS})` : ""}`,
   () => {
-    it.each(rows(CASES))("JSONata: %s", (_, row) => compare(row, change => ({ ...change, QueryLanguage: "JSONata" })));
+    it.each(rows(CASES))("JSONata: %s", (_, row) =>
+      compare(row, change => ({ ...change, QueryLanguage: "JSONata" })),
+    );
     it.each(rows(TRANSLATED))("JSONPath, translated: %s", (_, row) => compare(row, translate));
   },
 );
+
+/** Histories, of which a recorded test may have several. */
+let compared = 0;
+afterAll(() => {
+  if (compared > 0) process.stdout.write(`${compared} recorded histories compared\n`);
+});
 
 function rows(cases: readonly RecordedCase[]) {
   return cases.map(row => [`${row.file} ${row.test}`, row] as const);
 }
 
 /** @param toJsonata states that read no path mean the same in both languages; only their name for it is changed */
-async function compare(row: RecordedCase, toJsonata: (definition: Record<string, Json>) => Record<string, Json>): Promise<void> {
+async function compare(
+  row: RecordedCase,
+  toJsonata: (definition: Record<string, Json>) => Record<string, Json>,
+): Promise<void> {
   if (row.refused !== undefined) {
-    await expect(openRunner({ machines: { recorded: readDefinition(row.definition) } })).rejects.toThrow(row.refused);
+    await expect(openRunner({ machines: { recorded: readDefinition(row.definition) } })).rejects.toThrow(
+      row.refused,
+    );
     return;
   }
   const changed = readDefinition(row.definition);
@@ -48,8 +61,11 @@ async function compare(row: RecordedCase, toJsonata: (definition: Record<string,
   const recorded = readRecorded(row.file, row.test);
   expect(recorded.length).toBeGreaterThan(0);
   for (const history of recorded) {
+    compared++;
     const ours = normalise(await replay({ ...machines, recorded: text }, row.input ?? inputOf(history), row));
-    const theirs = normalise(withInput(row.exitPointsToRunEnd === true ? pointToRunStart(history) : history, row.input));
+    const theirs = normalise(
+      withInput(row.exitPointsToRunEnd === true ? pointToRunStart(history) : history, row.input),
+    );
     if (row.differs === undefined) expect(ours).toEqual(theirs);
     else expect(ours).not.toEqual(theirs);
   }
