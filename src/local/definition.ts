@@ -3,17 +3,18 @@
 import { z } from "zod";
 import { isExpression } from "./value-template.ts";
 
-const Expression = z.string().refine(isExpression);
-
-const orExpression = (kind: z.ZodType, expected: string) =>
-  z.union([kind, Expression], { error: `expected ${expected} or a JSONata string {% … %}` });
+/** Texts that are no expression get the same message: a union tells only what its nearest option says. */
+const orExpression = (kind: z.ZodType, expected: string) => {
+  const error = `expected ${expected} or a JSONata string {% … %}`;
+  return z.union([kind, z.string().refine(isExpression, { error })], { error });
+};
 
 const Name = z.string().min(1).max(80, { error: "expected at most 80 characters (limit of Step Functions)" });
 
 const ErrorEquals = z.array(z.string().min(1)).min(1);
 
 /** Bounds: Amazon States Language, "Retrying after error". */
-export const RetrierSchema = z.strictObject({
+const RetrierSchema = z.strictObject({
   ErrorEquals,
   IntervalSeconds: z.int().min(1).max(99_999_999).optional(),
   MaxAttempts: z.int().min(0).max(99_999_999).optional(),
@@ -23,7 +24,7 @@ export const RetrierSchema = z.strictObject({
   Comment: z.string().optional(),
 });
 
-export const CatcherSchema = z.strictObject({
+const CatcherSchema = z.strictObject({
   ErrorEquals,
   Next: Name,
   Assign: z.record(z.string(), z.json()).optional(),
@@ -65,7 +66,7 @@ export const ItemProcessorSchema = ScopeSchema.extend({
 
 const GET_OBJECT = "arn:aws:states:::s3:getObject";
 const LIST_OBJECTS = "arn:aws:states:::s3:listObjectsV2";
-export const PUT_OBJECT = "arn:aws:states:::s3:putObject";
+const PUT_OBJECT = "arn:aws:states:::s3:putObject";
 
 const ItemReaderSchema = z.discriminatedUnion("Resource", [
   z.strictObject({
@@ -151,11 +152,7 @@ export const StateSchema = z.discriminatedUnion("Type", [
     ...step,
     ...result,
     ...failing,
-    Items: z
-      .union([z.array(z.json()), Expression], {
-        error: "expected a list or a JSONata string {% … %}",
-      })
-      .optional(),
+    Items: orExpression(z.array(z.json()), "a list").optional(),
     ItemSelector: z.json().optional(),
     ItemProcessor: z.unknown(),
     ItemReader: ItemReaderSchema.optional(),

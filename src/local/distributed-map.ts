@@ -223,7 +223,7 @@ async function runChildren(
  *
  * @param failed children that did not succeed so far
  */
-export function isTolerated(
+function isTolerated(
   failed: number,
   total: number,
   { toleratedCount, toleratedPercentage }: Pick<Settings, "toleratedCount" | "toleratedPercentage">,

@@ -48,6 +48,8 @@ export class Execution {
   output: Payload | undefined;
   error: StateError | undefined;
   stopMs: number | undefined;
+  /** What broke the execution off outside of its own run, in a timer. */
+  #broken: { readonly error: unknown } | undefined;
 
   constructor(source: ExecutionSource, world: World, recorder: Recorder, parent?: Cancellation) {
     this.source = source;
@@ -120,12 +122,17 @@ export class Execution {
       timer?.cancel();
       this.cancellation.cancel();
     }
+    if (this.#broken !== undefined) throw this.#broken.error;
   }
 
   timeOut(): void {
     if (this.status !== "RUNNING") return;
     this.error = new StateError("States.Timeout");
-    this.#end("TIMED_OUT", this.history.events.length, { error: "States.Timeout" });
+    try {
+      this.#end("TIMED_OUT", this.history.events.length, { error: "States.Timeout" });
+    } catch (error) {
+      this.#broken = { error };
+    }
     this.cancellation.cancel();
   }
 

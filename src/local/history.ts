@@ -23,7 +23,7 @@ export class HistoryFull extends Error {
 const keys = new Map<string, string>();
 
 /** Under which key the details of an event stand: all `…StateEntered` share one, all `…StateExited` another. */
-export function detailsKey(type: string): string {
+function detailsKey(type: string): string {
   let key = keys.get(type);
   if (key === undefined) {
     const short = /StateEntered$/.test(type)

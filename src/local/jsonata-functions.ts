@@ -34,7 +34,7 @@ export function randomFunctions(stream: RandomStream): Readonly<Record<string, (
   };
 }
 
-export function drawUuid(stream: RandomStream): string {
+function drawUuid(stream: RandomStream): string {
   return formatUuid(Array.from({ length: 4 }, () => stream.bits().toString(16).padStart(8, "0")).join(""));
 }
 

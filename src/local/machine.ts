@@ -45,7 +45,7 @@ interface Failing {
   readonly catchers: readonly Catcher[];
 }
 
-export interface PassState extends Step {
+interface PassState extends Step {
   readonly type: "Pass";
 }
 
@@ -57,7 +57,7 @@ export interface TaskState extends Step, Failing {
   readonly heartbeatSeconds: Template | undefined;
 }
 
-export interface ChoiceRule {
+interface ChoiceRule {
   readonly condition: Template;
   readonly next: string;
   readonly assign: Assignments;
@@ -77,13 +77,13 @@ export interface WaitState extends Step {
   readonly until: { readonly kind: "seconds" | "timestamp"; readonly template: Template };
 }
 
-export interface SucceedState {
+interface SucceedState {
   readonly type: "Succeed";
   readonly name: string;
   readonly output: Template | undefined;
 }
 
-export interface FailState {
+interface FailState {
   readonly type: "Fail";
   readonly name: string;
   readonly error: Template | undefined;

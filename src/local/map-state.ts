@@ -125,7 +125,7 @@ async function runInline(visit: MapVisit, items: readonly Json[], attempt: numbe
 }
 
 /** What the first state of an iteration gets. */
-export async function itemInput(visit: MapVisit, iteration: Pick<Thread, "item">): Promise<Payload> {
+async function itemInput(visit: MapVisit, iteration: Pick<Thread, "item">): Promise<Payload> {
   const { itemSelector } = visit.state;
   const { item } = iteration;
   if (itemSelector === undefined) return toPayload(item?.value ?? null);

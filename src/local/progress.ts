@@ -72,7 +72,7 @@ export type ProgressRecord = z.output<typeof ProgressRecord>;
 type RecordOf<Kind extends ProgressRecord["kind"]> = Extract<ProgressRecord, { readonly kind: Kind }>;
 
 /** What is known of the state a thread is in. */
-export interface VisitProgress {
+interface VisitProgress {
   readonly step: number;
   entered?: RecordOf<"entered">;
   retry?: RecordOf<"retry">;

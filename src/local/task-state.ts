@@ -175,27 +175,28 @@ async function perform(
       });
     }
     if (submitted !== undefined) return;
-    const work = call(request, visit, stop, abort, markSubmitted).then(
-      response => {
-        if (taskToken === undefined) succeed(toPayload(bare(request.resource, response)));
-        else {
-          if (!isOver)
-            execution.record(thread.progress, {
-              kind: "submitted",
-              path: thread.progress.path,
-              step,
-              attempt: attempt.number,
-              timeMs: startMs,
-              last: thread.last + 1,
-            });
-          markSubmitted(response);
-        }
-      },
-      (error: unknown) => {
+    const answered = (response: Json) => {
+      if (taskToken === undefined) {
+        succeed(toPayload(bare(request.resource, response)));
+        return;
+      }
+      if (!isOver)
+        execution.record(thread.progress, {
+          kind: "submitted",
+          path: thread.progress.path,
+          step,
+          attempt: attempt.number,
+          timeMs: startMs,
+          last: thread.last + 1,
+        });
+      markSubmitted(response);
+    };
+    const work = call(request, visit, stop, abort, markSubmitted)
+      .then(answered)
+      .catch((error: unknown) => {
         if (error instanceof StateError) fail(error);
         else end(() => reject(error));
-      },
-    );
+      });
     world.track(work);
   });
 }

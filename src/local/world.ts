@@ -5,6 +5,7 @@ import type { Clock } from "./clock.ts";
 import type { Execution } from "./execution.ts";
 import type { Executors } from "./executor.ts";
 import type { Faults } from "./fault-plan.ts";
+import { MOST_EVENTS } from "./history.ts";
 import type { Payload } from "./json-value.ts";
 import type { StateScope } from "./machine.ts";
 import type { MapRuns } from "./map-runs.ts";
@@ -24,7 +25,7 @@ export interface Limits {
 
 export const AWS_LIMITS: Limits = {
   payloadBytes: 262_144,
-  historyEvents: 25_000,
+  historyEvents: MOST_EVENTS,
   distributedConcurrency: 10_000,
   inlineConcurrency: 40,
 };

@@ -14,7 +14,13 @@ export interface RecordedCase {
   /** Values that the recording hides. */
   readonly input?: Json;
   /** What the recorded function does. */
-  readonly lambda?: "echo" | "raise";
+  readonly lambda?: "echo" | "raise" | "hang" | "large";
+  /** What lies in the recorded bucket, where it is not the usual list. */
+  readonly object?: string;
+  /** Machines that the recorded one starts, by name. */
+  readonly machines?: Readonly<Record<string, string>>;
+  /** See EXIT_OF_MAP. */
+  readonly exitPointsToRunEnd?: boolean;
   /** Why the interpreter cannot agree; such a case must fail, so that the list stays true. */
   readonly differs?: string;
   /** What is refused at load, by name. */
@@ -460,4 +466,137 @@ export const CASES: readonly RecordedCase[] = [
     test: "TestBaseScenarios::test_escape_sequence_parsing[ESCAPE_SEQUENCES_JSONATA_COMPARISON_ASSIGN]",
     definition: scenario("escape_sequences_jsonata_comparison_assign"),
   },
+];
+
+const translated = (
+  file: string,
+  prefix: string,
+  rows: Readonly<Record<string, string | Omit<RecordedCase, "file" | "test">>>,
+  shared: Omit<RecordedCase, "file" | "test" | "definition"> = {},
+) => each(file, id => `${prefix}::${id}`, rows, shared);
+
+/** For a Distributed Map in JSONPath the exit points to the end of its run, for one in JSONata to its start. */
+const EXIT_OF_MAP = { exitPointsToRunEnd: true } as const;
+
+const HEARTBEAT =
+  "the recording, of April 2024, has States.Timeout; measured in August 2026 (floci#2733) it is States.HeartbeatTimeout";
+
+const nested = (child: string, input: Json = null) => ({
+  definition: "callbacks/statemachines/sfn_start_execution_sync",
+  machines: { target: child },
+  input: {
+    StateMachineArn: "arn:aws:states:us-east-1:111111111111:stateMachine:target",
+    Input: input,
+    Name: "TestStartTarget",
+  },
+});
+
+/** JSONPath machines whose paths only hand values on, in JSONata (translate.ts). */
+export const TRANSLATED: readonly RecordedCase[] = [
+  ...translated("base/test_base", "TestSnfBase", {
+    test_state_fail: "base/statemachines/raise_failure",
+    test_state_fail_empty: "base/statemachines/raise_empty_failure",
+    test_state_pass_result: "base/statemachines/pass_result",
+    test_decl_version_1_0: "base/statemachines/decl_version_1_0",
+  }),
+  ...translated(scenarios, "TestBaseScenarios", {
+    "test_parallel_state[PARALLEL_STATE]": scenario("parallel_state"),
+    "test_parallel_state[PARALLEL_STATE_PARAMETERS]": scenario("parallel_state_parameters"),
+    test_parallel_state_order: scenario("parallel_state_order"),
+    test_parallel_state_fail: scenario("parallel_state_fail"),
+    test_parallel_state_catch: scenario("parallel_state_catch"),
+    test_parallel_state_retry: scenario("parallel_state_retry"),
+    test_map_state_nested: scenario("map_state_nested"),
+    test_map_state_legacy_config_inline: scenario("map_state_legacy_config_inline"),
+    test_map_state_legacy_config_inline_parameters: scenario("map_state_legacy_config_inline_parameters"),
+    test_map_state_legacy_config_inline_item_selector: scenario(
+      "map_state_legacy_config_inline_item_selector",
+    ),
+    test_map_state_config_inline_parameters: scenario("map_state_config_inline_parameters"),
+  }),
+  ...translated(
+    scenarios,
+    "TestBaseScenarios",
+    {
+      test_map_state_legacy_config_distributed: scenario("map_state_legacy_config_distributed"),
+      test_map_state_legacy_config_distributed_parameters: scenario(
+        "map_state_legacy_config_distributed_parameters",
+      ),
+      test_map_state_legacy_config_distributed_item_selector: scenario(
+        "map_state_legacy_config_distributed_item_selector",
+      ),
+      test_map_state_config_distributed_parameters: scenario("map_state_config_distributed_parameters"),
+      test_map_state_config_distributed_item_selector: scenario("map_state_config_distributed_item_selector"),
+      test_map_item_reader_json_no_json_list_object: {
+        definition: scenario("map_item_reader_base_json"),
+        object: '{"foo":"bar"}',
+      },
+      test_map_item_reader_base_json: scenario("map_item_reader_base_json"),
+      "test_map_state_tolerated_failure_count_path[0]": scenario("map_state_tolerated_failure_count_path"),
+      "test_map_state_tolerated_failure_count_path[1]": scenario("map_state_tolerated_failure_count_path"),
+      "test_map_state_tolerated_failure_percentage_path[0]": scenario(
+        "map_state_tolerated_failure_percentage_path",
+      ),
+      "test_map_state_tolerated_failure_percentage_path[1.1]": scenario(
+        "map_state_tolerated_failure_percentage_path",
+      ),
+      "test_map_state_tolerated_failure_percentage_path[100]": scenario(
+        "map_state_tolerated_failure_percentage_path",
+      ),
+      // The recorded test is called inline and ran the distributed definition.
+      test_map_state_config_inline_item_selector: scenario("map_state_config_distributed_item_selector"),
+      test_map_state_label: scenario("map_state_label"),
+      test_map_state_result_writer: {
+        definition: scenario("map_state_result_writer"),
+        input: ["Hello", "World"],
+        replace: [["result-bucket", "result-bucket"]],
+      },
+    },
+    EXIT_OF_MAP,
+  ),
+  ...translated("callback/test_callback", "TestCallback", {
+    test_start_execution_sync: nested("base/statemachines/pass_result"),
+    test_start_execution_sync2: {
+      ...nested("base/statemachines/pass_result"),
+      definition: "callbacks/statemachines/sfn_start_execution_sync2",
+    },
+    test_start_execution_sync_delegate_failure: nested("base/statemachines/raise_failure"),
+    test_sqs_wait_for_task_token_no_token_parameter:
+      "callbacks/statemachines/sqs_wait_for_task_token_no_token_parameter",
+    test_sqs_wait_for_task_token_timeout: "callbacks/statemachines/sqs_wait_for_task_token_with_timeout",
+  }),
+  ...translated("timeouts/test_heartbeats", "TestHeartbeats", {
+    test_heartbeat_timeout: {
+      definition: "timeouts/statemachines/service_sqs_send_and_wait_for_task_token_with_heartbeat",
+      differs: HEARTBEAT,
+    },
+    test_heartbeat_path_timeout: {
+      definition: "timeouts/statemachines/service_sqs_send_and_wait_for_task_token_with_heartbeat_path",
+      differs: HEARTBEAT,
+    },
+  }),
+  ...translated(
+    "timeouts/test_timeouts",
+    "TestTimeouts",
+    {
+      test_fixed_timeout_service_lambda: "timeouts/statemachines/service_lambda_wait_with_timeout_seconds",
+      test_fixed_timeout_service_lambda_with_path:
+        "timeouts/statemachines/service_lambda_wait_with_timeout_seconds_path",
+    },
+    { lambda: "hang" },
+  ),
+  ...translated(
+    "error_handling/test_states_errors",
+    "TestStatesErrors",
+    {
+      test_service_task_lambada_data_limit_exceeded_on_large_utf8_response:
+        "errorhandling/statemachines/task_service_lambda_invoke_catch_data_limit_exceeded",
+      test_service_task_lambada_catch_state_all_data_limit_exceeded_on_large_utf8_response: {
+        definition: "errorhandling/statemachines/task_service_lambda_invoke_catch_all",
+        differs:
+          "the recording, of March 2024, catches States.DataLimitExceeded by States.ALL; the developer guide says that it cannot, and a machine that relies on it must not pass here",
+      },
+    },
+    { lambda: "large" },
+  ),
 ];

@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import type { TaskExecutor } from "../../src/local/executor.ts";
 import { isJsonObject, type Json } from "../../src/local/json-value.ts";
 import { openRunner } from "../../src/local/runner.ts";
@@ -17,38 +17,67 @@ import {
   readDefinition,
   readRecorded,
 } from "./recorded.ts";
-import { CASES, type RecordedCase } from "./recorded-cases.ts";
+import { CASES, type RecordedCase, TRANSLATED } from "./recorded-cases.ts";
+import { translate } from "./translate.ts";
 
 describe.skipIf(MISSING_RECORDINGS !== undefined)(
   `recorded executions${MISSING_RECORDINGS ? ` (${MISSING_RECORDINGS})` : ""}`,
   () => {
-    it.each(CASES.map(row => [`${row.file} ${row.test}`, row] as const))("%s", async (_, row) => {
-      if (row.refused !== undefined) {
-        await expect(openRunner({ machines: { recorded: readDefinition(row.definition) } })).rejects.toThrow(
-          row.refused,
-        );
-        return;
-      }
-      const definition = definitionOf(row);
-      const recorded = readRecorded(row.file, row.test);
-      expect(recorded.length).toBeGreaterThan(0);
-      for (const history of recorded) {
-        const ours = normalise(await replay(definition, row.input ?? inputOf(history), row.lambda));
-        const theirs = normalise(withInput(history, row.input));
-        if (row.differs === undefined) expect(ours).toEqual(theirs);
-        else expect(ours).not.toEqual(theirs);
-      }
-    });
+    it.each(rows(CASES))("JSONata: %s", (_, row) =>
+      compare(row, change => ({ ...change, QueryLanguage: "JSONata" })),
+    );
+    it.each(rows(TRANSLATED))("JSONPath, translated: %s", (_, row) => compare(row, translate));
   },
 );
 
-function definitionOf({ definition: path, change, replace = [] }: RecordedCase): Record<string, Json> {
-  const definition = readDefinition(path);
-  change?.(definition);
-  // States that read no path mean the same in both languages; only their name for it is changed.
-  let text = JSON.stringify({ ...definition, QueryLanguage: "JSONata" });
-  for (const [from, to] of replace) text = text.replaceAll(from, to);
-  return JSON.parse(text);
+/** Histories, of which a recorded test may have several. */
+let compared = 0;
+afterAll(() => {
+  if (compared > 0) process.stdout.write(`${compared} recorded histories compared\n`);
+});
+
+function rows(cases: readonly RecordedCase[]) {
+  return cases.map(row => [`${row.file} ${row.test}`, row] as const);
+}
+
+/** @param toJsonata states that read no path mean the same in both languages; only their name for it is changed */
+async function compare(
+  row: RecordedCase,
+  toJsonata: (definition: Record<string, Json>) => Record<string, Json>,
+): Promise<void> {
+  if (row.refused !== undefined) {
+    await expect(openRunner({ machines: { recorded: readDefinition(row.definition) } })).rejects.toThrow(
+      row.refused,
+    );
+    return;
+  }
+  const changed = readDefinition(row.definition);
+  row.change?.(changed);
+  let text = JSON.stringify(toJsonata(changed));
+  for (const [from, to] of row.replace ?? []) text = text.replaceAll(from, to);
+  const machines = Object.fromEntries(
+    Object.entries(row.machines ?? {}).map(([name, path]) => [name, translate(readDefinition(path))]),
+  );
+  const recorded = readRecorded(row.file, row.test);
+  expect(recorded.length).toBeGreaterThan(0);
+  for (const history of recorded) {
+    compared++;
+    const ours = normalise(await replay({ ...machines, recorded: text }, row.input ?? inputOf(history), row));
+    const theirs = normalise(
+      withInput(row.exitPointsToRunEnd === true ? pointToRunStart(history) : history, row.input),
+    );
+    if (row.differs === undefined) expect(ours).toEqual(theirs);
+    else expect(ours).not.toEqual(theirs);
+  }
+}
+
+function pointToRunStart(history: readonly RecordedEvent[]): RecordedEvent[] {
+  const idOf = (type: string) => history.find(event => event.type === type)?.id;
+  return history.map(event =>
+    event.type === "MapStateExited" && event.previousEventId === idOf("MapRunSucceeded")
+      ? { ...event, previousEventId: Number(idOf("MapRunStarted")) }
+      : event,
+  );
 }
 
 function inputOf([started]: readonly RecordedEvent[]): Json {
@@ -64,15 +93,18 @@ function withInput(history: readonly RecordedEvent[], input: Json | undefined): 
   return JSON.parse(JSON.stringify(history).replaceAll(hidden, shown));
 }
 
-async function replay(definition: Json, input: Json, lambda: RecordedCase["lambda"]) {
-  const needsBucket = JSON.stringify(input).includes("bucket-name");
+async function replay(machines: Record<string, Json>, input: Json, { lambda, object }: RecordedCase) {
+  const needsBucket = /bucket-name|result-bucket/.test(JSON.stringify([machines, input]));
   const folder = needsBucket ? await mkdtemp(join(tmpdir(), "t1-recorded-")) : undefined;
   const bucket = folder === undefined ? undefined : await openStore(folder);
-  await bucket?.put("file.json", JSON.stringify(STATEMENTS), { ifNoneMatch: "*" });
+  await bucket?.put("file.json", object ?? JSON.stringify(STATEMENTS), { ifNoneMatch: "*" });
   const runner = await openRunner({
-    machines: { recorded: definition },
-    executors: { "lambda:invoke": lambda === "raise" ? raise() : echo },
-    buckets: bucket === undefined ? {} : { "bucket-name": bucket },
+    machines,
+    executors: {
+      "lambda:invoke": lambda === "raise" ? raise() : LAMBDAS[lambda ?? "echo"],
+      "sqs:sendMessage": async () => ({}),
+    },
+    buckets: bucket === undefined ? {} : { "bucket-name": bucket, "result-bucket": bucket },
     clock: new VirtualClock(),
     seed: "recorded",
     account: "111111111111",
@@ -98,6 +130,15 @@ const echo: TaskExecutor = async ({ arguments: { Payload: payload = null } }) =>
   Payload: payload,
   StatusCode: 200,
 });
+
+const LAMBDAS: Readonly<Record<"echo" | "hang" | "large", TaskExecutor>> = {
+  echo,
+  hang: async (_, { sleep }) => {
+    await sleep(1e9);
+    return {};
+  },
+  large: async () => ({ Payload: "\u{1f4a5}".repeat(70_000) }),
+};
 
 /** The recorded function raised a Python exception; the suite numbers its request ids. */
 function raise(): TaskExecutor {

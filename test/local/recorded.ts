@@ -70,6 +70,9 @@ const VOLATILE = new Set([
   "StateMachineArn",
   "mapRunArn",
   "MapRunArn",
+  "TaskToken",
+  "MessageId",
+  "MD5OfMessageBody",
 ]);
 
 /** The same form for both sides: JSON texts parsed, volatile values left out, ARNs of functions shortened. */
@@ -132,9 +135,15 @@ function sortParallel(events: Record<string, unknown>[]): unknown[] {
 }
 
 function sorted(events: readonly Record<string, unknown>[]): Record<string, unknown>[] {
-  return [...events].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+  return events
+    .map(event => [`${event.type} ${canonical(event)}`, event] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, event]) => event);
 }
 
-function key(event: Record<string, unknown>): string {
-  return `${event.type} ${JSON.stringify(event, Object.keys(event).sort())}`;
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([key, field]) => `${key}:${canonical(field)}`).join()}}`;
 }

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { TaskExecutor } from "../../src/local/executor.ts";
 import type { Json } from "../../src/local/json-value.ts";
 import { StateError } from "../../src/local/state-error.ts";
+import { compileTemplate, evaluateTemplate } from "../../src/local/value-template.ts";
 import { call, detailsOf, executor, machineOf, runMachine } from "./run-machine.ts";
 
 const ok: TaskExecutor = async () => ({ done: true });
@@ -482,6 +483,19 @@ describe("limits", () => {
       error: "States.QueryEvaluationError",
       cause: expect.stringContaining("D1011"),
     });
+  });
+
+  it("times every expression by itself, however many are evaluated", async () => {
+    const seen: string[] = [];
+    const evaluate = (name: string) =>
+      evaluateTemplate(compileTemplate("{% [$mark(1), $mark(2), $mark(3)] %}", "Output", "test"), {
+        mark: async (step: number) => {
+          seen.push(`${name}${step}`);
+          return step;
+        },
+      });
+    await Promise.all(["a", "b", "c"].map(evaluate));
+    expect(seen.join(" ")).toBe("a1 a2 a3 b1 b2 b3 c1 c2 c3");
   });
 
   it("has no $eval", async () => {

@@ -19,7 +19,7 @@ export interface JobDefinition {
 }
 
 /** The first rule that fits a failed try decides; patterns may end in `*`. */
-export interface ExitRule {
+interface ExitRule {
   readonly onExitCode?: string;
   readonly onReason?: string;
   readonly onStatusReason?: string;

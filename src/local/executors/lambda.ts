@@ -7,7 +7,7 @@ import { StateError } from "../state-error.ts";
 /** Quota of a synchronous invocation. */
 const PAYLOAD_BYTES = 6 * 1024 * 1024;
 
-export interface LambdaContext {
+interface LambdaContext {
   readonly awsRequestId: string;
   readonly functionName: string;
   getRemainingTimeInMillis(): number;

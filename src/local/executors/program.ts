@@ -34,7 +34,7 @@ export type Program =
     };
 
 /** ECS: stopTimeout, 30 s where none is given. */
-export const STOP_TIMEOUT_SECONDS = 30;
+const STOP_TIMEOUT_SECONDS = 30;
 
 const Overrides = z.array(z.looseObject({ Name: z.string(), Value: z.string() }));
 
