@@ -86,7 +86,9 @@ async function alone(): Promise<readonly Row[]> {
     kill: () => sandbox.killAgents(),
     upload: () => sandbox.upload(folder, "/tests"),
     download: () => sandbox.download("/tests", 1 << 20),
+    changes: () => sandbox.changedFiles(),
   };
+  const successors: Sandbox[] = [];
   const times = new Map<string, number[]>();
   const add = (name: string, ms: number): void => {
     times.set(name, [...(times.get(name) ?? []), ms]);
@@ -102,13 +104,26 @@ async function alone(): Promise<readonly Row[]> {
         made = await create(provider);
       }),
     );
+    // As in a grading: what was changed, and a clean sandbox with it.
+    add(
+      "list and carry",
+      await timeMs(async () => {
+        await made?.killAgents();
+        await made?.changedFiles();
+        count += 1;
+        const lease = { id: `bench/${count}`, generation: 1, deadlineMs: Date.now() + 600_000 };
+        const next = await made?.successor(lease, { without: ["/tests", "/logs/verifier"] });
+        if (next !== undefined && !("refused" in next)) successors.push(next);
+      }),
+    );
     add("dispose", await timeMs(async () => made?.[Symbol.asyncDispose]()));
+    await successors.pop()?.[Symbol.asyncDispose]();
   }
   await provider[Symbol.asyncDispose]();
   const of = (name: string): readonly number[] => times.get(name) ?? [];
   return [
     ...Object.keys(actions).map(name => row(name, of(name), "sh -c true", of("sh"))),
-    ...["create", "dispose"].map(name => row(name, of(name), "bwrap … true", of("bwrap"))),
+    ...["create", "list and carry", "dispose"].map(name => row(name, of(name), "bwrap … true", of("bwrap"))),
   ];
 }
 

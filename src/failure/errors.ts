@@ -6,6 +6,7 @@ export const ERROR_NAMES = [
   "InputError",
   "InvariantError",
   "SandboxLost",
+  "SandboxBroken",
   "SandboxUnavailable",
   "SamplerUnavailable",
   "StoreUnavailable",
@@ -27,6 +28,7 @@ export function isFailureName(name: string): name is FailureName {
 
 const LAYER_OF: Record<FailureName, FailureLayer> = {
   SandboxLost: "sandbox",
+  SandboxBroken: "sandbox",
   SandboxUnavailable: "sandbox",
   SamplerUnavailable: "sampler",
   StoreUnavailable: "store",
@@ -72,7 +74,8 @@ export class InvariantError extends Error {
 
 /**
  * Something only the infrastructure can cause. Recorded on the attempt, never turned into a reward; what the
- * agent's commands could bring about is an `agent_error` instead (end-reason.ts).
+ * agent's commands could bring about is an `agent_error` instead (end-reason.ts). The one exception is `SandboxBroken`: a
+ * sandbox that ended, or cannot be used, by what ran in it. Whoever runs an agent in it makes an `agent_error` of that.
  */
 export class Failure extends Error {
   override readonly name: FailureName;

@@ -115,6 +115,15 @@ export type DownloadResult =
   /** The sandbox does not hand it out, with the last words of its tar. */
   | { readonly refused: string };
 
+/** One difference between a sandbox's files and those of its image. */
+export interface FileChange {
+  /** Absolute, symbolic links not followed. Bytes that are no UTF-8 are replaced. */
+  readonly path: string;
+  readonly change: "added" | "modified" | "deleted";
+  /** What is there now; of something deleted, what the image has there. */
+  readonly kind: "file" | "folder" | "link" | "other";
+}
+
 export interface Sandbox extends AsyncDisposable {
   readonly lease: Lease;
   /** Runs `/bin/sh -c command` in a process group of its own. @throws Failure SandboxLost when the sandbox is gone */
@@ -126,6 +135,24 @@ export interface Sandbox extends AsyncDisposable {
   download(folder: string, limitBytes: number): Promise<DownloadResult>;
   /** Ends every process inside and makes sure that none is left. */
   killAgents(): Promise<void>;
+  /**
+   * What differs from the image (the spec's files are part of it), sorted by path. Folders that only contain changes need
+   * not be listed; where a folder is added or deleted, so is what it holds. `/proc`, `/sys` and `/dev` are left out.
+   *
+   * @throws Failure SandboxBroken when the files cannot be listed because of what was made of them
+   */
+  changedFiles(): Promise<readonly FileChange[]>;
+  /**
+   * A fresh sandbox of the same spec with this one's changed files and none of its processes. It may have some more room,
+   * so that something can be written where this one is full. This one's processes are ended; it may be disposed of at once.
+   *
+   * @param options.without absolute paths that stay as the image has them, with what is below them
+   * @returns `refused` when what was left cannot be carried
+   */
+  successor(
+    lease: Lease,
+    options: { readonly without: readonly string[] },
+  ): Promise<Sandbox | { readonly refused: string }>;
 }
 
 /** Right to one sandbox. `generation` tells a sandbox that was made again from the one that was lost. */

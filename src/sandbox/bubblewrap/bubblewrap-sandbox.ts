@@ -9,6 +9,7 @@ import type {
   DownloadResult,
   ExecOptions,
   ExecResult,
+  FileChange,
   Lease,
   Sandbox,
   SandboxSpec,
@@ -17,9 +18,13 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
+import { readTarEntries, type TarEntry } from "../tar-entries.ts";
+import { type Carried, carriedChanges, compareWithImage, isAtOrBelow } from "./file-changes.ts";
 import type { FirstProcess } from "./first-process.ts";
 import type { Host } from "./host.ts";
+import { type ImageContent, imageContent } from "./image-content.ts";
 import { killEverythingInside } from "./kill-inside.ts";
+import { memoryKills } from "./memory-kills.ts";
 import type { Command } from "./porter.ts";
 import { type CommandRun, type Entrance, runCommand } from "./run-command.ts";
 import { HOST_ENV, terminalWords } from "./spawner.ts";
@@ -48,6 +53,23 @@ const TERMINAL_SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null && exec bas
 
 const UNPACK = [...TOOLKIT_TAR, "-x", "-o", "--no-overwrite-dir", "-f", "-"];
 const PACK = [...TOOLKIT_TAR, "-c", "--sort=name", "-f", "-", "."];
+/** The folder of changes: with fractions of seconds, holes as holes, and the marks of an overlay; no other file system. */
+const PACK_CHANGES = [
+  ...[...TOOLKIT_TAR, "-c", "--anchored", "--no-wildcards", "--sort=name", "--one-file-system", "--sparse"],
+  "--format=posix",
+  ...[
+    "--pax-option=delete=atime,delete=ctime",
+    "--xattrs",
+    "--xattrs-include=user.overlay.opaque",
+    "-f",
+    "-",
+  ],
+];
+const UNPACK_CHANGES = [...TOOLKIT_TAR, "-x", "-p", "-o", "-f", "-"];
+/** What a successor has more, so that tests can write where an agent has filled its disk. */
+const SUCCESSOR_ROOM_BYTES = 16 << 20;
+/** Of an archive of changes beside their content: headers. */
+const CHANGES_ROOM_BYTES = 128 << 20;
 /** Exit code of a command whose folder cannot be entered (spawner.pl); tar's own are 0, 1 and 2. */
 const NO_FOLDER = 126;
 
@@ -56,7 +78,7 @@ interface Requested {
   readonly result: Promise<ExecResult>;
 }
 
-type ToolRun = Pick<Command, "cwd" | "made" | "emptied"> &
+type ToolRun = Pick<Command, "cwd" | "removed" | "made" | "emptied"> &
   Partial<Pick<CommandRun, "stdin" | "signal" | "onStdout">>;
 
 /** Where a sandbox is. */
@@ -64,19 +86,32 @@ export interface SandboxPlace {
   readonly host: Host;
   readonly first: FirstProcess;
   readonly entrance: Entrance;
+  /** Makes another of its provider. */
+  readonly create: (spec: SandboxSpec, lease: Lease) => Promise<BubblewrapSandbox>;
+}
+
+/** What is known about the files of a sandbox in which nothing has run since. */
+interface Snapshot {
+  readonly entries: readonly TarEntry[];
+  readonly image: ImageContent;
 }
 
 export class BubblewrapSandbox implements Sandbox {
   readonly lease: Lease;
-  readonly #spec: SandboxSpec;
+  #spec: SandboxSpec;
   readonly #host: Host;
   readonly #first: FirstProcess;
   readonly #entrance: Entrance;
+  readonly #create: SandboxPlace["create"];
   readonly #onEnd: () => void;
   readonly #requested = new Map<string, Requested>();
   readonly #running = new Set<Promise<unknown>>();
   readonly #terminals = new Set<PseudoTerminal>();
   #killing: Promise<void> | undefined;
+  /** Taken while nothing runs; gone as soon as something may change files. */
+  #snapshot: Promise<Snapshot> | undefined;
+  #isQuiet = false;
+  readonly #killsBefore = memoryKills();
   #ending: Promise<void> | undefined;
   #endReason = "its first process is gone";
   #timer: NodeJS.Timeout | undefined;
@@ -84,9 +119,10 @@ export class BubblewrapSandbox implements Sandbox {
   /** @param onEnd called once, when nothing of the sandbox is left */
   constructor(
     { spec, lease }: { readonly spec: SandboxSpec; readonly lease: Lease },
-    { host, first, entrance }: SandboxPlace,
+    { host, first, entrance, create }: SandboxPlace,
     onEnd: () => void,
   ) {
+    this.#create = create;
     this.#spec = spec;
     this.lease = lease;
     this.#host = host;
@@ -117,6 +153,7 @@ export class BubblewrapSandbox implements Sandbox {
   async terminal(options: TerminalOptions): Promise<Terminal> {
     await this.#killing;
     this.#assertAlive();
+    this.#beginChange();
     const env = { ...options.env, TERM: TERMINAL_NAME };
     const shell = { argv: TERMINAL_SHELL, ...this.#surroundings(options.cwd, env) };
     const terminal = new PseudoTerminal(terminalWords(this.#host, this.#first, shell), options, {
@@ -130,6 +167,7 @@ export class BubblewrapSandbox implements Sandbox {
   }
 
   async upload(tar: Uint8Array, folder: string, { emptied = [] }: UploadOptions = {}): Promise<UploadResult> {
+    this.#beginChange();
     const { end, said } = await this.runTool(UNPACK, { cwd: folder, made: [folder], emptied, stdin: tar });
     return end.kind === "exited" && end.exitCode === 0 ? { unpacked: true } : { refused: said };
   }
@@ -167,10 +205,10 @@ export class BubblewrapSandbox implements Sandbox {
    */
   async runTool(
     argv: readonly string[],
-    { cwd, made = [], emptied = [], stdin, signal, onStdout = () => undefined }: ToolRun,
+    { cwd, removed = [], made = [], emptied = [], stdin, signal, onStdout = () => undefined }: ToolRun,
   ): Promise<{ readonly end: ExecResult["end"]; readonly said: string }> {
     const stderr = new OutputCapture(ERROR_TEXT_BYTES);
-    const command = { argv, env: TOOL_ENV, cwd, made, emptied };
+    const command = { argv, env: TOOL_ENV, cwd, removed, made, emptied };
     const { end } = await this.#run(command, {
       ...{ stdin, signal, onStdout, limitMs: TOOL_LIMIT_MS },
       onStderr: chunk => stderr.push(chunk),
@@ -184,6 +222,43 @@ export class BubblewrapSandbox implements Sandbox {
       this.#killing = undefined;
     });
     return this.#killing;
+  }
+
+  async changedFiles(): Promise<readonly FileChange[]> {
+    return compareWithImage(...(await this.#compared())).changes;
+  }
+
+  async successor(
+    lease: Lease,
+    { without }: { readonly without: readonly string[] },
+  ): Promise<BubblewrapSandbox | { readonly refused: string }> {
+    await this.killAgents();
+    const { image, diskBytes } = this.#spec;
+    // The spec's files come with the rest, unless some are to stay as the image has them.
+    const isPlaced = image.files.some(({ to }) =>
+      without.some(path => isAtOrBelow(to, path) || isAtOrBelow(path, to)),
+    );
+    const spec: SandboxSpec = {
+      ...this.#spec,
+      image: isPlaced ? image : { ...image, files: [] },
+      diskBytes: diskBytes + SUCCESSOR_ROOM_BYTES,
+    };
+    const [made, taken] = await Promise.allSettled([this.#create(spec, lease), this.#carried(without)]);
+    if (made.status === "rejected") throw made.reason;
+    const sandbox = made.value;
+    try {
+      if (taken.status === "rejected") throw taken.reason;
+      sandbox.#keepSpec(this.#spec);
+      const { tar, removed } = taken.value;
+      const { end, said } = await sandbox.runTool(UNPACK_CHANGES, { cwd: "/", removed, stdin: tar });
+      if (end.kind === "exited" && end.exitCode === 0) return sandbox;
+      await sandbox.end("it did not take the changes");
+      return { refused: said };
+    } catch (error) {
+      await sandbox.end("it did not get the changes");
+      if (error instanceof Failure && error.name === "SandboxBroken") return { refused: error.message };
+      throw error;
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -223,6 +298,7 @@ export class BubblewrapSandbox implements Sandbox {
       };
     }
     const words = { argv: shellWords(command), ...this.#surroundings(cwd, env) };
+    this.#beginChange();
     const { end, durationMs } = await this.#run(words, {
       stdin,
       limitMs: Math.min(timeoutMs, this.lease.deadlineMs - Date.now(), LONGEST_TIMER_MS),
@@ -234,8 +310,8 @@ export class BubblewrapSandbox implements Sandbox {
   }
 
   async #run(command: Command, run: CommandRun): ReturnType<typeof runCommand> {
-    const { cwd, made = [], emptied = [] } = command;
-    for (const path of [cwd, ...made, ...emptied]) {
+    const { cwd, made = [], emptied = [] } = command; // without a path: the folder of changes
+    for (const path of [...(cwd === "" ? [] : [cwd]), ...made, ...emptied]) {
       if (!path.startsWith("/") || path.includes("\0"))
         throw new InvariantError("a path inside is absolute, without NUL", { path });
     }
@@ -263,6 +339,66 @@ export class BubblewrapSandbox implements Sandbox {
     // Their ends are known already; what they printed is being put in order.
     await Promise.all(this.#running);
     this.#assertAlive();
+    this.#isQuiet = true;
+  }
+
+  /** Files known until now may change from here on. */
+  #beginChange(): void {
+    this.#isQuiet = false;
+    this.#snapshot = undefined;
+  }
+
+  /** A successor is another's spec with more room: to its own successors it passes on the spec as it was. */
+  #keepSpec(spec: SandboxSpec): void {
+    this.#spec = spec;
+  }
+
+  async #carried(without: readonly string[]): Promise<Carried> {
+    const compared = compareWithImage(...(await this.#compared()));
+    const carried = carriedChanges(compared, without);
+    if (carried !== undefined) return carried;
+    const [, ...rest] = await this.#compared();
+    const unlinked = await this.#takeChanges(rest[0], ["--hard-dereference"]);
+    const again = carriedChanges(compareWithImage(unlinked, ...rest), without);
+    if (again === undefined) throw new InvariantError("an archive without hard links has some");
+    return again;
+  }
+
+  async #compared(): Promise<Parameters<typeof compareWithImage>> {
+    const snapshot = this.#snapshot ?? this.#takeSnapshot();
+    if (this.#isQuiet) this.#snapshot = snapshot;
+    const { entries, image } = await snapshot;
+    return [entries, image, { isWhole: this.#spec.image.kind === "host" }];
+  }
+
+  async #takeSnapshot(): Promise<Snapshot> {
+    const image = await imageContent(this.#spec);
+    return { entries: await this.#takeChanges(image), image };
+  }
+
+  async #takeChanges(
+    { mounts }: ImageContent,
+    options: readonly string[] = [],
+  ): Promise<readonly TarEntry[]> {
+    const chunks: Uint8Array[] = [];
+    let sizeBytes = 0;
+    const limitBytes = this.#spec.diskBytes + CHANGES_ROOM_BYTES;
+    const tooLarge = new AbortController();
+    const onStdout = (chunk: Uint8Array): void => {
+      sizeBytes += chunk.length;
+      if (sizeBytes <= limitBytes) chunks.push(new Uint8Array(chunk));
+      else tooLarge.abort(broken(`its changes take more than ${limitBytes} bytes`));
+    };
+    // It would look into them before it leaves them out as another file system.
+    const excluded = mounts.map(path => `--exclude=./${path}`);
+    const argv = [...PACK_CHANGES, ...options, ...excluded, "."];
+    const { end, said } = await this.runTool(argv, { cwd: "", onStdout, signal: tooLarge.signal });
+    if (end.kind !== "exited" || end.exitCode > 1) throw broken(`its changes cannot be read: ${said}`);
+    try {
+      return readTarEntries(Buffer.concat(chunks));
+    } catch (error) {
+      throw error instanceof InputError ? broken(`its changes cannot be read: ${error.message}`) : error;
+    }
   }
 
   async #end(reason: string): Promise<void> {
@@ -293,6 +429,9 @@ export class BubblewrapSandbox implements Sandbox {
   #assertAlive(): void {
     if (this.#ending === undefined && !this.#entrance.porter.isGone) return;
     const { id, generation } = this.lease;
+    // Nothing inside can reach its first process or the porter, but for taking so much memory that the kernel kills.
+    if (this.#ending === undefined && !this.#entrance.spawner.isGone && memoryKills() > this.#killsBefore)
+      throw broken("it ended when memory ran out");
     throw new Failure("SandboxLost", `sandbox ${id} (generation ${generation}) is lost: ${this.#endReason}`, {
       retryable: true,
     });
@@ -311,6 +450,10 @@ export class BubblewrapSandbox implements Sandbox {
 }
 
 class TooLarge extends Error {}
+
+function broken(why: string): Failure {
+  return new Failure("SandboxBroken", `the sandbox cannot be used: ${why}`, { retryable: false });
+}
 
 function signalTerminal(pid: number, signal: "SIGHUP" | "SIGKILL"): void {
   try {

@@ -6,6 +6,8 @@ import type { SandboxSpec } from "../sandbox.ts";
 import { type BwrapSetup, fileDescriptor, ISOLATION_OPTIONS, systemOptions } from "./bwrap-options.ts";
 import { ETC_FILES } from "./fresh-etc.ts";
 import type { Host } from "./host.ts";
+import type { ImageEntry } from "./image-content.ts";
+import { TOOLKIT_MOUNT } from "./toolkit.ts";
 
 /** On most distributions links into /usr. */
 const SYSTEM_FOLDERS = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -33,6 +35,36 @@ const FOLDERS: readonly (readonly [path: string, mode: string])[] = [
 /** Read-only or not kept: a working directory there would be of no use. */
 const NOT_FOR_WORK = ["usr", "proc", "dev", ".t1", ...SYSTEM_FOLDERS];
 
+const OS_RELEASE = "../usr/lib/os-release";
+
+/** What a fresh root holds, by path as in an archive of it, and which paths are mounts. */
+export function hostImageContent(): {
+  readonly entries: readonly (readonly [path: string, entry: ImageEntry])[];
+  readonly mounts: readonly string[];
+} {
+  const links: (readonly [string, ImageEntry])[] = [["etc/os-release", { kind: "link", target: OS_RELEASE }]];
+  const mounts = [
+    "usr",
+    "proc",
+    "dev",
+    "sys",
+    TOOLKIT_MOUNT.slice(1),
+    ...SHARED_ETC.map(name => `etc/${name}`),
+  ];
+  for (const name of SYSTEM_FOLDERS) {
+    const stats = lstatSync(`/${name}`, { throwIfNoEntry: false });
+    if (stats?.isSymbolicLink()) links.push([name, { kind: "link", target: readlinkSync(`/${name}`) }]);
+    else if (stats?.isDirectory()) mounts.push(name);
+  }
+  const folders = FOLDERS.map(
+    ([path, mode]) => [path.slice(1), { kind: "folder", mode: Number.parseInt(mode, 8) }] as const,
+  );
+  const files = Object.entries(ETC_FILES).map(
+    ([name, text]) => [`etc/${name}`, { kind: "file", mode: 0o644, content: Buffer.from(text) }] as const,
+  );
+  return { entries: [...folders, ...files, ...links], mounts };
+}
+
 /** @throws InputError for a working directory that could not be written */
 export function hostImageSetup(host: Host, spec: SandboxSpec): BwrapSetup {
   const [, top = ""] = spec.workdir.split("/");
@@ -54,7 +86,7 @@ export function hostImageSetup(host: Host, spec: SandboxSpec): BwrapSetup {
       ...FOLDERS.flatMap(([path, mode]) => ["--perms", mode, "--dir", path]),
       ...SHARED_ETC.flatMap(name => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),
       ...etc.flatMap((name, index) => ["--perms", "0644", "--file", fileDescriptor(index), `/etc/${name}`]),
-      ...["--symlink", "../usr/lib/os-release", "/etc/os-release"],
+      ...["--symlink", OS_RELEASE, "/etc/os-release"],
       ...(spec.workdir === "/" ? [] : ["--dir", spec.workdir]),
       ...systemOptions(host, spec),
     ],

@@ -6,6 +6,7 @@ import type {
   DownloadResult,
   ExecOptions,
   ExecResult,
+  FileChange,
   Lease,
   SandboxSpec,
   TerminalOptions,
@@ -23,6 +24,12 @@ export interface KeeperCalls {
   upload(sandbox: number, tar: Uint8Array, folder: string, options?: UploadOptions): Promise<UploadResult>;
   download(sandbox: number, folder: string, limitBytes: number): Promise<DownloadResult>;
   killAgents(sandbox: number): Promise<void>;
+  changedFiles(sandbox: number): Promise<readonly FileChange[]>;
+  successor(
+    sandbox: number,
+    lease: Lease,
+    options: { readonly without: readonly string[] },
+  ): Promise<number | { readonly refused: string }>;
   end(sandbox: number): Promise<void>;
   openTerminal(sandbox: number, options: TerminalOptions): Promise<number>;
   send(terminal: number, keys: string | Uint8Array): Promise<number>;

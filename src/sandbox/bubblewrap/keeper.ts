@@ -40,6 +40,11 @@ const handlers: Handlers = {
   upload: (_, number, tar, folder, options) => sandbox(number).upload(tar, folder, options),
   download: (_, number, folder, limitBytes) => sandbox(number).download(folder, limitBytes),
   killAgents: (_, number) => sandbox(number).killAgents(),
+  changedFiles: (_, number) => sandbox(number).changedFiles(),
+  successor: async (_, number, lease, options) => {
+    const made = await sandbox(number).successor(lease, options);
+    return "refused" in made ? made : numbered(sandboxes, made);
+  },
   end: async (_, number) => {
     await sandboxes.get(number)?.[Symbol.asyncDispose]();
     sandboxes.delete(number);

@@ -8,7 +8,7 @@ import type { Porter } from "./porter.ts";
 const ROUNDS = 200;
 const PAUSE_MS = 5;
 
-/** @throws Failure SandboxLost when something cannot be ended */
+/** @throws Failure SandboxBroken when something cannot be ended */
 export async function killEverythingInside(porter: Porter): Promise<void> {
   const first = await porter.first;
   for (let round = 0; round < ROUNDS && !porter.isGone; round++) {
@@ -22,8 +22,9 @@ export async function killEverythingInside(porter: Porter): Promise<void> {
     for (const process of living) endProcess(process);
     await sleep(PAUSE_MS);
   }
-  throw new Failure("SandboxLost", `processes inside of sandbox process ${first.pid} cannot be ended`, {
-    retryable: true,
+  if (porter.isGone) return; // whoever asked for it sees that the sandbox is gone
+  throw new Failure("SandboxBroken", `processes inside of sandbox process ${first.pid} cannot be ended`, {
+    retryable: false,
   });
 }
 

@@ -9,7 +9,7 @@ import { type Host, openHost } from "./host.ts";
 import { hostImageSetup } from "./host-image.ts";
 import { isolationProblem } from "./isolation.ts";
 import { removeEmptyFolder, sweepLeases, writeLease } from "./lease-files.ts";
-import { assertRootImage, rootImageSetup } from "./root-image.ts";
+import { assertRootImage, ROOT_FOLDERS, rootImageSetup } from "./root-image.ts";
 import type { Entrance } from "./run-command.ts";
 import { Spawner } from "./spawner.ts";
 
@@ -85,10 +85,14 @@ export class LocalProvider implements SandboxProvider {
     const entrance = await this.#open(spec);
     const first = await entrance.porter.first;
     const removeLease = writeLease(this.#host.runFolder.leases, lease, first);
-    const sandbox = new BubblewrapSandbox({ spec, lease }, { host: this.#host, first, entrance }, () => {
-      removeLease();
-      onEnd();
-    });
+    const sandbox = new BubblewrapSandbox(
+      { spec, lease },
+      { host: this.#host, first, entrance, create: (other, otherLease) => this.create(other, otherLease) },
+      () => {
+        removeLease();
+        onEnd();
+      },
+    );
     try {
       if (spec.image.kind === "root") await prepareRoot(sandbox, spec);
       if (spec.image.files.length > 0) await placeFiles(sandbox, spec);
@@ -127,9 +131,6 @@ export class LocalProvider implements SandboxProvider {
     return this.#spawner;
   }
 }
-
-/** What a Harbor task expects to find, whatever the image. `/tmp` may be missing in an image made by hand. */
-const ROOT_FOLDERS = ["/tmp", "/root", "/logs/agent", "/logs/artifacts", "/logs/verifier"];
 
 /** Makes the folders from inside, where a link of the image leads nowhere else. @throws InputError */
 async function prepareRoot(sandbox: BubblewrapSandbox, { workdir, image }: SandboxSpec): Promise<void> {

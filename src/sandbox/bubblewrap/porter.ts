@@ -12,7 +12,10 @@ export interface Command {
   readonly argv: readonly string[];
   /** All of its environment, as NAME=value. */
   readonly env: readonly string[];
+  /** Empty for the folder of all changes: the root itself, or the upper folder of its overlay. */
   readonly cwd: string;
+  /** Paths that are removed at the very first, with what they hold. */
+  readonly removed?: readonly string[];
   /** Folders that are made before it, with those above them. */
   readonly made?: readonly string[];
   /** Folders that are replaced by fresh ones before it, and before others are made. */
@@ -73,8 +76,8 @@ export class Porter {
       start.resolve(undefined);
     } else {
       this.#running.set(id, { resolve: end.resolve, reject: end.reject, tell: start.resolve });
-      const { argv, env, cwd, made = [], emptied = [] } = command;
-      const lists = [made, emptied, env].flatMap(listFields);
+      const { argv, env, cwd, removed = [], made = [], emptied = [] } = command;
+      const lists = [removed, made, emptied, env].flatMap(listFields);
       this.#requests.send(["run", id, ...names, cwd, ...lists, ...argv]);
     }
     return {

@@ -6,6 +6,7 @@ import type {
   DownloadResult,
   ExecOptions,
   ExecResult,
+  FileChange,
   Lease,
   Sandbox,
   SandboxProvider,
@@ -54,11 +55,17 @@ class BubblewrapProvider implements SandboxProvider {
 
   async create(spec: SandboxSpec, lease: Lease): Promise<Sandbox> {
     const keeper = await this.keeper();
-    const number = await keeper.call("create", [spec, lease]);
+    return this.#kept(keeper, await keeper.call("create", [spec, lease]), lease);
+  }
+
+  #kept(keeper: KeeperClient, number: number, lease: Lease): KeptSandbox {
     const key = `${keeper.pid}/${number}`;
     const known = this.#sandboxes.get(key);
     if (known !== undefined) return known;
-    const sandbox = new KeptSandbox(keeper, number, lease, () => this.#sandboxes.delete(key));
+    const sandbox = new KeptSandbox(keeper, number, lease, {
+      onEnd: () => this.#sandboxes.delete(key),
+      keep: (other, otherLease) => this.#kept(keeper, other, otherLease),
+    });
     this.#sandboxes.set(key, sandbox);
     return sandbox;
   }
@@ -106,17 +113,23 @@ function compileCache(): string | undefined {
   }
 }
 
+interface KeptSandboxOwner {
+  readonly onEnd: () => void;
+  /** Another that the keeper has made. */
+  readonly keep: (number: number, lease: Lease) => KeptSandbox;
+}
+
 class KeptSandbox implements Sandbox {
   readonly lease: Lease;
   readonly #keeper: KeeperClient;
   readonly #number: number;
-  readonly #onEnd: () => void;
+  readonly #owner: KeptSandboxOwner;
 
-  constructor(keeper: KeeperClient, number: number, lease: Lease, onEnd: () => void) {
+  constructor(keeper: KeeperClient, number: number, lease: Lease, owner: KeptSandboxOwner) {
     this.#keeper = keeper;
     this.#number = number;
     this.lease = lease;
-    this.#onEnd = onEnd;
+    this.#owner = owner;
   }
 
   exec(command: string, { signal, ...options }: ExecOptions): Promise<ExecResult> {
@@ -139,8 +152,20 @@ class KeptSandbox implements Sandbox {
     return this.#keeper.call("killAgents", [this.#number]);
   }
 
+  changedFiles(): Promise<readonly FileChange[]> {
+    return this.#keeper.call("changedFiles", [this.#number]);
+  }
+
+  async successor(
+    lease: Lease,
+    options: { readonly without: readonly string[] },
+  ): Promise<Sandbox | { readonly refused: string }> {
+    const made = await this.#keeper.call("successor", [this.#number, lease, options]);
+    return typeof made === "number" ? this.#owner.keep(made, lease) : made;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#onEnd();
+    this.#owner.onEnd();
     if (!this.#keeper.isGone) await this.#keeper.call("end", [this.#number]);
   }
 }

@@ -10,6 +10,9 @@ import { TOOLKIT_MOUNT } from "./toolkit.ts";
 /** Where bwrap mounts something: a link there would lead it out of the image. */
 const MOUNT_POINTS = ["proc", "dev", TOOLKIT_MOUNT.slice(1)];
 
+/** What a Harbor task expects to find, whatever the image. `/tmp` may be missing in an image made by hand. */
+export const ROOT_FOLDERS = ["/tmp", "/root", "/logs/agent", "/logs/artifacts", "/logs/verifier"];
+
 export function rootImageSetup(host: Host, folder: string, spec: SandboxSpec): BwrapSetup {
   const { mountPoint } = host.runFolder;
   return {

@@ -36,12 +36,12 @@ my ($mode, $machine, @arguments) = @ARGV;
 my %NUMBERS = (
   x64 => {
     capset => 126, clock_gettime => 228, close_range => 436, dup3 => 292, execve => 59, exit_group => 231,
-    fcntl => 72, kill => 62, mknodat => 259, mount => 165, openat => 257, pidfd_open => 434, pidfd_send_signal => 424, prctl => 157,
+    fchdir => 81, fcntl => 72, kill => 62, mknodat => 259, mount => 165, openat => 257, pidfd_open => 434, pidfd_send_signal => 424, prctl => 157,
     prlimit64 => 302, rt_sigprocmask => 14, setgroups => 116, setns => 308, setresgid => 119, setresuid => 117,
     setsid => 112, signalfd4 => 289, unlinkat => 263, unshare => 272,
   },
   arm64 => {
-    capset => 91, clock_gettime => 113, close_range => 436, dup3 => 24, execve => 221, exit_group => 94, fcntl => 25, kill => 129,
+    capset => 91, clock_gettime => 113, close_range => 436, dup3 => 24, execve => 221, exit_group => 94, fchdir => 50, fcntl => 25, kill => 129,
     mknodat => 33, mount => 40, openat => 56, pidfd_open => 434, pidfd_send_signal => 424, prctl => 167,
     prlimit64 => 261, rt_sigprocmask => 135, setgroups => 159, setns => 268, setresgid => 149, setresuid => 147,
     setsid => 157, signalfd4 => 74, unlinkat => 35, unshare => 97,
@@ -58,14 +58,14 @@ use constant {
   CLONE_NEWNS => 0x00020000, CLONE_NEWCGROUP => 0x02000000, CLONE_NEWUTS => 0x04000000, CLONE_NEWIPC => 0x08000000,
   CLONE_NEWUSER => 0x10000000, CLONE_NEWPID => 0x20000000, CLONE_NEWNET => 0x40000000, PF_EXITING => 0x4,
 };
-use constant { MS_REC => 1 << 14, MS_PRIVATE => 1 << 18 };
+use constant { MS_NOSUID => 1 << 1, MS_NODEV => 1 << 2, MS_REMOUNT => 1 << 5, MS_REC => 1 << 14, MS_PRIVATE => 1 << 18 };
 use constant { TIOCSCTTY => 0x540e, TIOCNOTTY => 0x5422 };
 # linux/prctl.h
 use constant {
   PR_SET_PDEATHSIG => 1, PR_SET_DUMPABLE => 4, PR_CAPBSET_DROP => 24, PR_SET_CHILD_SUBREAPER => 36,
   PR_SET_NO_NEW_PRIVS => 38, PR_CAP_AMBIENT => 47, PR_CAP_AMBIENT_CLEAR_ALL => 4,
 };
-use constant { RLIMIT_CORE => 4, RLIMIT_NPROC => 6, SIGCHLD => 17, SIGKILL => 9, WNOHANG => 1 };
+use constant { RLIMIT_DATA => 2, RLIMIT_CORE => 4, RLIMIT_NPROC => 6, SIGCHLD => 17, SIGKILL => 9, WNOHANG => 1 };
 use constant { SIG_BLOCK => 0, SIG_SETMASK => 2, CLOCK_MONOTONIC => 1 };
 
 # Capabilities that a command keeps in its own user namespace: Docker's default set without those that reach beyond the
@@ -76,6 +76,11 @@ my @KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 10, 18);
 
 # Processes and threads of one sandbox together (counted per user namespace since Linux 5.14).
 use constant PROCESS_LIMIT => 2048;
+# Memory of one process that it alone can write: enough for compilers and language runtimes, and one that never stops to
+# allocate ends with an error of its own. All together are bounded by the machine, whose killer takes commands first.
+use constant MEMORY_LIMIT => 4 << 30;
+# Of files there is room for one per this many bytes of a sandbox: each takes memory of the kernel, empty or not.
+use constant { BYTES_PER_FILE => 1024, FEWEST_FILES => 16384 };
 # A command is killed first when the machine runs out of memory, so that the driver stays. 0 is neutral, 1000 the most.
 use constant OOM_SCORE => 500;
 
@@ -154,7 +159,7 @@ sub make_pipes {
 
 # --- a porter
 
-my ($porter, $block, $folder_fd, $nothing_fd, $stat, $oom_score, $process_limit);
+my ($porter, $block, $folder_fd, $nothing_fd, $changes_fd, $stat, $oom_score, $process_limit, $memory_limit);
 
 sub keep {
   my ($spawner, $children, $folder, $bwrap, $probe, $number, $requests_name, @setup) = @_;
@@ -169,8 +174,9 @@ sub keep {
   # Opened by path, these belong to whoever opens them; after setns the paths would be the sandbox's.
   sysopen $oom_score, '/proc/self/oom_score_adj', O_WRONLY or fail("no OOM score: $!");
 
+  my ($image, $point, $size) = @setup;
   my ($outer, $info, $said) = start_bwrap($bwrap, @setup);
-  my ($pid, $pidfd, $started) = eval { await_sandbox($info, $probe) };
+  my ($pid, $pidfd, $started) = eval { await_sandbox($info, $probe, $outer, $image eq '' ? '' : $point) };
   if (!defined $pidfd) {
     my $reason = "$@" =~ s/\n.*//sr;
     # What it says from here on is about the end that it is made to come to.
@@ -179,6 +185,9 @@ sub keep {
     waitpid $outer, 0;
     fail(join ': ', grep { $_ ne '' } $reason, $words);
   }
+  limit_files($size) if $image eq '';
+  # Where all changes of files are: the root itself, or the upper folder of its overlay.
+  $changes_fd //= sys('openat', AT_FDCWD, '/', O_RDONLY | O_CLOEXEC, 0);
   give_up_for_ever();
   die_with_parent($spawner);
   $nothing_fd = sys('openat', AT_FDCWD, '/dev/null', O_RDONLY | O_CLOEXEC, 0);
@@ -296,17 +305,30 @@ sub mount_overlay {
     sys('mount', $source, $target, $type, $flags, $options) == 0 or give_up(1, "cannot mount $type at $target: $!");
   };
   $mount->('none', '/', '', MS_REC | MS_PRIVATE, '');
-  $mount->('tmpfs', $point, 'tmpfs', 0, "size=$size,mode=0755");
+  $mount->('tmpfs', $point, 'tmpfs', 0, "size=$size,mode=0755,nr_inodes=" . file_limit($size));
   mkdir "$point/$_", 0755 for 'upper', 'work', 'root';
   chdir $image or give_up(1, "cannot enter $image: $!");
   $mount->('overlay', "$point/root", 'overlay', 0, "userxattr,lowerdir=.,upperdir=$point/upper,workdir=$point/work");
   chdir '/';
 }
 
+sub file_limit {
+  my ($size) = @_;
+  my $count = int($size / BYTES_PER_FILE);
+  return $count < FEWEST_FILES ? FEWEST_FILES : $count;
+}
+
+# bwrap has no option for it. With all powers inside, which this process still has.
+sub limit_files {
+  my ($size) = @_;
+  sys('mount', 'none', '/', '', MS_REMOUNT | MS_NOSUID | MS_NODEV, 'nr_inodes=' . file_limit($size)) == 0
+    or fail("cannot limit the number of files: $!");
+}
+
 # Enters the sandbox as soon as bwrap has finished it. @returns pid of its process 1, a descriptor of that process, and
 # when it started
 sub await_sandbox {
-  my ($info, $probe) = @_;
+  my ($info, $probe, $outer, $point) = @_;
   my $until = now() + START_PATIENCE_S;
   my $look_again = sub {
     die "bwrap was not ready in time\n" if now() > $until;
@@ -321,6 +343,11 @@ sub await_sandbox {
   my $pid = ($text =~ /"child-pid": *(\d+)/)[0] + 0;
   close $info;
   my ($pidfd, $started) = open_process($pid) or die "bwrap ended while it was starting\n";
+  if ($point ne '') {
+    # While this process may still look into the one that mounted the overlay; inside it cannot be seen.
+    $changes_fd = sys('openat', AT_FDCWD, "/proc/$outer/root$point/upper", O_RDONLY | O_CLOEXEC, 0);
+    die "cannot open the folder of changes: $!\n" if $changes_fd < 0;
+  }
   # Before the id map is written nobody in the user namespace is root, and the kernel refuses what comes next.
   $look_again->() until (read_file("/proc/$pid/uid_map") // die "bwrap ended while it was starting\n") ne '';
   sys('setns', $pidfd, CLONE_NEWUSER) == 0 or die "cannot enter its user namespace: $!\n";
@@ -389,12 +416,14 @@ sub give_up_for_ever {
   my (undef, $most) = unpack 'QQ', $current;
   my $limit = $most < PROCESS_LIMIT ? $most : PROCESS_LIMIT;
   $process_limit = pack 'QQ', $limit, $limit;
+  $memory_limit = pack 'QQ', MEMORY_LIMIT, MEMORY_LIMIT;
 }
 
 # @returns pid of the child; undef with $! set when there is none
 sub start_command {
-  my ($id, $input, $output, $errors, $cwd, $made_count, @rest) = @_;
-  my @made = splice @rest, 0, $made_count;
+  my ($id, $input, $output, $errors, $cwd, @rest) = @_;
+  my @removed = splice @rest, 0, shift @rest;
+  my @made = splice @rest, 0, shift @rest;
   my @emptied = splice @rest, 0, shift @rest;
   my @variables = splice @rest, 0, shift @rest;
   # The child could not write its own score: to /proc a process that must not be looked into is the machine's root.
@@ -412,7 +441,9 @@ sub start_command {
   my @opened = ($input eq '' ? $nothing_fd : open_pipe($id, $input, O_RDONLY), open_pipe($id, $output, O_WRONLY),
     open_pipe($id, $errors, O_WRONLY));
   dup_to($opened[$_], $_) for 0 .. 2;
-  become($cwd, \@made, \@emptied, \@variables, \@rest);
+  # No path: the folder of changes.
+  if ($cwd eq '') { sys('fchdir', $changes_fd) == 0 or give_up(NOT_USABLE, "no folder of changes: $!") }
+  become($cwd, \@removed, \@made, \@emptied, \@variables, \@rest);
 }
 
 # Without waiting for the other end, which may be gone: the writer after it has written all, a reader with the keeper.
@@ -430,17 +461,19 @@ sub open_pipe {
 
 # In a child inside the sandbox: the command, with its descriptors 0 to 2 in place. Never returns.
 sub become {
-  my ($cwd, $made, $emptied, $variables, $words) = @_;
+  my ($cwd, $removed, $made, $emptied, $variables, $words) = @_;
   close_from(3);
   sys('prlimit64', 0, RLIMIT_NPROC, $process_limit, 0);
+  sys('prlimit64', 0, RLIMIT_DATA, $memory_limit, 0);
   # Before the first path of the agent's is followed.
   my $kept = 0;
   $kept |= 1 << $_ for @KEPT_CAPABILITIES;
   # capset(2): version 3, this process; effective, permitted, inheritable, in two words of 32 bits
   sys('capset', pack('Ll', 0x20080522, 0), pack('L6', $kept, $kept, 0, 0, 0, 0)) == 0 or leave(NOT_USABLE);
+  remove_path($_) for @$removed;
   empty_folder($_) for @$emptied;
   make_folder($_, 0) for @$made;
-  chdir $cwd or give_up(NOT_USABLE, "cannot change to $cwd: $!");
+  $cwd eq '' or chdir $cwd or give_up(NOT_USABLE, "cannot change to $cwd: $!");
   plain_signals();
   execute($words->[0], $words, $variables);
   give_up($! == ENOENT ? NOT_FOUND : NOT_USABLE, "$words->[0]: $!");
@@ -488,6 +521,17 @@ sub empty_folder {
     unlink $last or give_up(1, "cannot replace $path: $!");
   }
   mkdir $last, 0755 or give_up(1, "cannot make $path: $!");
+}
+
+# What is there, with all it holds. Something that is gone already, or a mount, stays as it is.
+sub remove_path {
+  my ($path) = @_;
+  my ($last, @above) = reverse names_of($path);
+  chdir '/';
+  for my $name (reverse @above) { return if -l $name || !chdir $name }
+  return if !defined $last || unlink $last || !lstat $last || !-d _ || rmdir $last || !chdir $last;
+  empty_here($path);
+  rmdir $last if chdir '..';
 }
 
 # Step by step and without a path, because a tree may be deeper than any path is long.
@@ -558,7 +602,7 @@ sub enter {
     $SIG{HUP} = 'DEFAULT';
     sys('setsid');
     ioctl STDIN, TIOCSCTTY, 0;
-    become($cwd, [], [], \@variables, \@rest);
+    become($cwd, [], [], [], \@variables, \@rest);
   }
   # TERM asks for the program's end: were this process killed, nobody would bury the program.
   $SIG{HUP} = sub { kill HUP => $child };

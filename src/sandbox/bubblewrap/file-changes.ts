@@ -1,0 +1,105 @@
+// Compares an archive of a sandbox's changes with its image, and makes of it what another sandbox of the image has to be
+// given.
+import type { FileChange } from "../sandbox.ts";
+import { joinTarEntries, type TarEntry } from "../tar-entries.ts";
+import type { ImageContent, ImageEntry } from "./image-content.ts";
+
+export interface Comparison {
+  readonly changes: readonly FileChange[];
+  /** Entries that are there, whether changed or not. */
+  readonly present: readonly TarEntry[];
+  /** Paths of the image that are gone, or stand in the way of something of another kind. */
+  readonly cleared: readonly string[];
+}
+
+/** @param isWhole the archive holds the whole root, else only what an overlay's upper folder holds */
+export function compareWithImage(
+  entries: readonly TarEntry[],
+  image: ImageContent,
+  { isWhole }: { readonly isWhole: boolean },
+): Comparison {
+  const isMount = (path: string): boolean => image.mounts.some(mount => isAtOrBelow(path, mount));
+  const inside = entries.filter(({ path }) => path !== "" && !isMount(path));
+  const present = inside.filter(entry => !entry.isWhiteout || isWhole);
+  const here = new Map(present.map(entry => [entry.path, entry]));
+  const gone = new Set<string>();
+  if (!isWhole) {
+    for (const { path, isWhiteout, isOpaque } of inside) {
+      if (isWhiteout) gone.add(path);
+      // An overlay marks every new folder so, whether the image has one there or not.
+      if (isWhiteout || isOpaque)
+        for (const child of image.below(path)) if (!here.has(child)) gone.add(child);
+    }
+  }
+  // What every sandbox starts with lies where changes lie: it is there, or it was removed.
+  for (const path of image.made) {
+    const holdsMount = image.mounts.some(mount => mount.startsWith(`${path}/`));
+    if (!here.has(path) && !isMount(path) && !holdsMount) gone.add(path);
+  }
+  const changes: FileChange[] = [];
+  const cleared: string[] = [];
+  for (const path of gone) {
+    const before = image.entry(path);
+    if (before === undefined) continue;
+    changes.push({ path: `/${path}`, change: "deleted", kind: before.kind });
+    cleared.push(path);
+  }
+  for (const entry of present) {
+    const before = image.entry(entry.path);
+    const kind = kindOf(entry);
+    const path = `/${entry.path}`;
+    if (before === undefined) changes.push({ path, change: "added", kind });
+    else if (isModified(entry, before, here)) changes.push({ path, change: "modified", kind });
+    if (before !== undefined && before.kind !== kind) cleared.push(entry.path);
+  }
+  changes.sort((a, b) => (a.path < b.path ? -1 : 1));
+  return { changes, present, cleared };
+}
+
+/** What is unpacked over a fresh sandbox, and what is removed from it before. */
+export interface Carried {
+  readonly tar: Uint8Array;
+  readonly removed: readonly string[];
+}
+
+/**
+ * @param without absolute paths
+ * @returns undefined when a hard link would be cut off from its content: then the archive has to be made without any
+ */
+export function carriedChanges(
+  { present, cleared }: Comparison,
+  without: readonly string[],
+): Carried | undefined {
+  const cut = without.map(path => path.replace(/^\/+/, "").replace(/\/+$/, ""));
+  const isKept = (path: string): boolean => !cut.some(prefix => isAtOrBelow(path, prefix));
+  const entries = present.filter(entry => isKept(entry.path));
+  if (entries.some(entry => entry.kind === "hard-link" && !isKept(entry.target))) return undefined;
+  return {
+    tar: joinTarEntries(entries),
+    // The deepest first; and no folder that holds something which stays as the image has it.
+    removed: cleared
+      .filter(path => isKept(path) && !cut.some(prefix => isAtOrBelow(prefix, path)))
+      .sort()
+      .reverse()
+      .map(path => `/${path}`),
+  };
+}
+
+export function isAtOrBelow(path: string, prefix: string): boolean {
+  return prefix === "" || path === prefix || path.startsWith(`${prefix}/`);
+}
+
+function kindOf({ kind }: TarEntry): FileChange["kind"] {
+  return kind === "hard-link" ? "file" : kind;
+}
+
+function isModified(entry: TarEntry, before: ImageEntry, here: ReadonlyMap<string, TarEntry>): boolean {
+  const source = entry.kind === "hard-link" ? here.get(entry.target) : entry;
+  if (kindOf(entry) !== before.kind || source === undefined) return true;
+  if (before.mode !== undefined && source.mode !== before.mode) return true;
+  if (before.kind === "folder") return false;
+  if (before.kind === "link") return source.target !== before.target;
+  const { mtime, content } = before;
+  if (mtime !== undefined && Math.floor(source.mtime) !== Math.floor(mtime)) return true;
+  return content === undefined || source.isSparse || !Buffer.from(content).equals(source.content);
+}
