@@ -7,18 +7,27 @@ export interface SandboxSpec {
   /** Working directory of commands; created when it is missing. Absolute. */
   readonly workdir: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly network: "none";
+  /** `none`: nobody but the sandbox itself. `public`: whatever the container engine's usual network reaches. */
+  readonly network: "none" | "public";
   /** Room for everything that is written, in memory (tmpfs). */
   readonly diskBytes: number;
+  /** Name or id of the user of commands, as Docker's USER has it; the image's own, or root, when not given. */
+  readonly user?: string;
+  /** Of all processes together; none of their own when not given. */
+  readonly memoryBytes?: number;
+  /** How many processors' time all processes together get; a fraction is allowed. */
+  readonly cpus?: number;
 }
 
 /**
  * `host`: the system folders of this machine, read-only, with fresh folders for everything that can be written.
  * `root`: a folder that holds a whole root file system, below an overlay that swallows all changes.
+ * `docker`: an image that a docker daemon knows.
  */
 export type SandboxImage =
   | { readonly kind: "host"; readonly files: readonly SandboxFile[] }
-  | { readonly kind: "root"; readonly folder: string; readonly files: readonly SandboxFile[] };
+  | { readonly kind: "root"; readonly folder: string; readonly files: readonly SandboxFile[] }
+  | { readonly kind: "docker"; readonly reference: string; readonly files: readonly SandboxFile[] };
 
 /** Copies a file, or what a folder holds, to an absolute path inside. Symbolic links stay links, none is followed. */
 export interface SandboxFile {

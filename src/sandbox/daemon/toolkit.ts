@@ -25,9 +25,6 @@ import { InputError } from "../../failure/errors.ts";
 export const TOOLKIT_MOUNT = "/.t1";
 /** An empty folder of the toolkit, over which the way to the driver is mounted. */
 export const DOOR_MOUNT = `${TOOLKIT_MOUNT}/door`;
-/** A program of the toolkit that does nothing for ever. */
-export const HOLD_PROGRAM = `${TOOLKIT_MOUNT}/bin/sleep`;
-
 const RUN = [`${TOOLKIT_MOUNT}/ld.so`, "--inhibit-cache", "--library-path", `${TOOLKIT_MOUNT}/lib`] as const;
 
 /** @param words of sandboxd.ts. SIGUSR1 would open Node's debugger to whoever sends it. */
@@ -36,7 +33,8 @@ export function daemonWords(...words: readonly string[]): readonly string[] {
   return [...RUN, `${TOOLKIT_MOUNT}/bin/node`, "--disable-sigusr1", "--no-warnings", main, ...words];
 }
 
-export const HOLD_WORDS: readonly string[] = [...RUN, HOLD_PROGRAM, "infinity"];
+/** Does nothing, for ever. */
+export const HOLD_WORDS: readonly string[] = [...RUN, `${TOOLKIT_MOUNT}/bin/sleep`, "infinity"];
 
 /** Variables of an image that would change what our Node does. */
 export const DAEMON_ENV: Readonly<Record<string, string>> = {
