@@ -19,6 +19,8 @@ import { type CommandUser, findUser } from "./users.ts";
 /** Longest time that a timer of Node can wait. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const LOOK_MS = 10;
+/** Of commands that may be asked for again, together; it comes out of the sandbox's memory. */
+const KEPT_OUTPUT_BYTES = 32 << 20;
 
 export interface Answered<Op extends Operation["op"] = Operation["op"]> {
   readonly value: Answer<Op>;
@@ -148,11 +150,25 @@ export class Operations {
     };
     this.#requests.set(requestId, requested);
     const { end, durationMs } = await requested.command.ended;
+    if (isKept) this.#boundKeptOutput(requestId);
     const [stdout, stderr] = [requested.command.stdout.read(), requested.command.stderr.read()];
     return {
       value: { end, durationMs, stdout: sizesOf(stdout), stderr: sizesOf(stderr) },
       body: Buffer.concat([stdout.head, stdout.tail, stderr.head, stderr.tail]),
     };
+  }
+
+  /** A command never runs twice, however long ago it was; what it printed is let go some day, the oldest first. */
+  #boundKeptOutput(newest: string): void {
+    const finished = [...this.#requests].filter(([id, { command }]) => id !== newest && command.hasEnded());
+    const sizes = finished.map(([, { command }]) => command.stdout.keptBytes + command.stderr.keptBytes);
+    let left = sizes.reduce((sum, size) => sum + size, 0);
+    for (const [index, [, { command }]] of finished.entries()) {
+      if (left <= KEPT_OUTPUT_BYTES) return;
+      left -= sizes[index] ?? 0;
+      command.stdout.drop();
+      command.stderr.drop();
+    }
   }
 
   async #attach({

@@ -34,7 +34,7 @@ export function isOfEngine(path: string): boolean {
   return NOT_THE_SANDBOX.some(prefix => isAtOrBelow(path, prefix)) || ENGINE_FILES.includes(path);
 }
 
-export function isAtOrBelow(path: string, prefix: string): boolean {
+function isAtOrBelow(path: string, prefix: string): boolean {
   return prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
 }
 

@@ -36,7 +36,7 @@ export interface DockerImage {
   readonly health: HealthCheck | undefined;
 }
 
-export interface HealthCheck {
+interface HealthCheck {
   readonly argv: readonly string[];
   readonly intervalMs: number;
   readonly timeoutMs: number;

@@ -5,6 +5,7 @@ import { createDockerProvider } from "./provider.ts";
 
 describe.skipIf(noDocker !== undefined)(
   `containers${noDocker === undefined ? "" : ` (not here: ${noDocker})`}`,
+  { timeout: 120_000 },
   () => {
     sandboxContract(
       async () => {
@@ -12,6 +13,7 @@ describe.skipIf(noDocker !== undefined)(
         return {
           provider: await createDockerProvider({ creation: { perSecond: 100, burst: 100 } }),
           image: { kind: "docker", reference, files: [] },
+          shortLifeMs: 8_000,
         };
       },
       {

@@ -30,7 +30,7 @@ import type { ImageEntry } from "./file-changes.ts";
 import { type DockerImage, inspectImage } from "./image.ts";
 import {
   listSandboxFolders,
-  makeSandboxFolder,
+  makeDoorFolder,
   readRecord,
   removeSandboxFolder,
   type SandboxFolder,
@@ -182,12 +182,11 @@ export class DockerProvider implements SandboxProvider {
     const image = await inspectImage(engine, wanted.reference);
     const folder = sandboxFolder(this.#place.folder, lease);
     const plan = this.#plan(folder, image.id, spec, lease);
-    makeSandboxFolder(folder); // what is there belongs to a container of this name, which is found then
     const container = (await createContainer(engine, plan)) ?? (await this.#replace(folder, plan));
     if (typeof container !== "string") return container;
     const token = makeToken();
     const record: SandboxRecord = {
-      ...{ lease, container, imageId: image.id, token, driver: thisDriver() },
+      ...{ lease, container, door: plan.doorFolder, imageId: image.id, token, driver: thisDriver() },
       spec: { ...spec, image: wanted, env: { ...spec.env } },
       imageEnv: { ...image.env },
       ...(image.user === undefined ? {} : { imageUser: image.user }),
@@ -195,7 +194,7 @@ export class DockerProvider implements SandboxProvider {
     };
     let door: DriverDoor | undefined;
     try {
-      door = await this.#openDoor(folder, record, { isGrant: true });
+      door = await this.#openDoor(record, { isGrant: true });
       writeRecord(folder, record);
       await startContainer(engine, container, plan);
       const connected = this.#connect(door, record);
@@ -222,7 +221,7 @@ export class DockerProvider implements SandboxProvider {
     }
     await removeContainer(engine, folder.name);
     removeSandboxFolder(folder);
-    makeSandboxFolder(folder);
+    makeDoorFolder(folder, plan.doorFolder);
     const container = await createContainer(engine, plan);
     if (container !== undefined) return container;
     throw new Failure("SandboxUnavailable", `container ${folder.name} cannot be replaced`, {
@@ -232,8 +231,7 @@ export class DockerProvider implements SandboxProvider {
 
   async #takeOver(folder: SandboxFolder, old: SandboxRecord): Promise<DockerSandbox> {
     const record = { ...old, driver: thisDriver() };
-    makeSandboxFolder(folder);
-    const door = await this.#openDoor(folder, record, { isGrant: false });
+    const door = await this.#openDoor(record, { isGrant: false });
     try {
       writeRecord(folder, record);
       const connected = this.#connect(door, record);
@@ -246,8 +244,7 @@ export class DockerProvider implements SandboxProvider {
   }
 
   #openDoor(
-    { door }: SandboxFolder,
-    { token, container, lease }: SandboxRecord,
+    { door, token, container, lease }: SandboxRecord,
     { isGrant }: { readonly isGrant: boolean },
   ): Promise<DriverDoor> {
     const whyGone = () => whyEnded(this.#place.engine, container, nameOf(lease)).catch(() => undefined); // the engine is away: we wait
@@ -301,12 +298,12 @@ export class DockerProvider implements SandboxProvider {
     const lease = { id, generation: 1, deadlineMs: Date.now() + LISTING_LIFE_MS };
     const folder = sandboxFolder(this.#place.folder, lease);
     const plan = this.#plan(folder, imageId, { network: "none", diskBytes: 1 << 20 }, lease);
-    makeSandboxFolder(folder);
     const container = await createContainer(engine, plan);
     if (container === undefined)
       throw new Failure("SandboxUnavailable", `${folder.name} is there already`, { retryable: true });
     const whyGone = () => whyEnded(engine, container, nameOf(lease)).catch(() => undefined);
-    const door = await DriverDoor.open({ folder: folder.door, token: makeToken(), isGrant: true, whyGone });
+    const way = { folder: plan.doorFolder, token: makeToken(), isGrant: true, whyGone };
+    const door = await DriverDoor.open(way);
     const client = new DaemonClient(() => door.connect());
     try {
       await startContainer(engine, container, plan);
@@ -323,7 +320,7 @@ export class DockerProvider implements SandboxProvider {
   #plan(folder: SandboxFolder, imageId: string, spec: ContainerPlan["spec"], lease: Lease): ContainerPlan {
     return {
       ...{ name: folder.name, imageId, spec, lease, toolkit: this.#place.toolkit, driver: thisDriver() },
-      ...{ folder: folder.path, doorFolder: folder.door },
+      ...{ folder: folder.path, doorFolder: makeDoorFolder(folder) },
     };
   }
 

@@ -1,6 +1,6 @@
 // What a driver keeps on this machine about each of its sandboxes, so that another can take it over or end it: one folder
 // per sandbox, with the way in and a record.
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -14,6 +14,8 @@ const File = z.strictObject({ from: Text, to: Text });
 export const SandboxRecord = z.strictObject({
   lease: z.strictObject({ id: Text, generation: z.int(), deadlineMs: z.number() }),
   container: Text,
+  /** The folder with the way in. */
+  door: Text,
   imageId: Text,
   token: z.string().regex(/^[0-9a-f]{64}$/),
   /** As of `formatProcess`. */
@@ -38,8 +40,6 @@ export interface SandboxFolder {
   /** Of the container, and of the folder. */
   readonly name: string;
   readonly path: string;
-  /** Mounted into the sandbox; holds nothing but the socket. */
-  readonly door: string;
 }
 
 /** Ids may hold anything, slashes included. */
@@ -48,15 +48,23 @@ export function sandboxFolder(
   { id, generation }: Pick<Lease, "id" | "generation">,
 ): SandboxFolder {
   const name = `t1-${createHash("sha256").update(id).digest("hex").slice(0, 24)}-${generation}`;
-  const path = join(parent, name);
-  return { name, path, door: join(path, "door") };
+  return { name, path: join(parent, name) };
 }
 
-export function makeSandboxFolder({ path, door }: SandboxFolder): void {
+/**
+ * Root inside may be another user here and has to pass to the socket. Others on this machine can pass too, but not list the
+ * folder, so that they find no door at which they could play the daemon.
+ *
+ * @returns the folder that is mounted into the sandbox and holds nothing but the socket
+ */
+export function makeDoorFolder(
+  { path }: SandboxFolder,
+  door = join(path, randomBytes(8).toString("hex")),
+): string {
   mkdirSync(door, { recursive: true });
-  // Root inside may be another user here, and has to pass to the socket; the record beside it is for us only.
   chmodSync(path, 0o711);
   chmodSync(door, 0o755);
+  return door;
 }
 
 export function writeRecord({ path }: SandboxFolder, record: SandboxRecord): void {
