@@ -31,3 +31,12 @@ test("reading in the middle changes nothing that comes later", () => {
   const { head, tail, omittedBytes } = capture.read();
   expect([Buffer.from(head).toString(), Buffer.from(tail).toString(), omittedBytes]).toEqual(["ab", "fg", 3]);
 });
+
+test("what was let go counts as left out", () => {
+  const capture = new OutputCapture(8);
+  capture.push(Buffer.from("0123456789"));
+  expect(capture.keptBytes).toBe(8);
+  capture.drop();
+  expect(capture.keptBytes).toBe(0);
+  expect(capture.read()).toEqual({ head: new Uint8Array(0), tail: new Uint8Array(0), omittedBytes: 10 });
+});

@@ -9,6 +9,7 @@ export class OutputCapture {
   /** A ring, made when the head is full: most commands print little. */
   #tail: Buffer | undefined;
   #tailTotal = 0;
+  #isDropped = false;
 
   /** @param limitBytes kept bytes: the first half of them from the start of the stream, the rest from its end */
   constructor(limitBytes: number) {
@@ -22,8 +23,21 @@ export class OutputCapture {
     if (chunk.length > room) this.#appendToTail(chunk.subarray(Math.max(room, 0)));
   }
 
+  get keptBytes(): number {
+    return this.#isDropped ? 0 : this.#headLength + Math.min(this.#tailTotal, this.#tailLimit);
+  }
+
+  /** Lets go of what was kept, which counts as left out from now on. For a stream that has ended. */
+  drop(): void {
+    this.#isDropped = true;
+    this.#head = Buffer.alloc(0);
+    this.#tail = undefined;
+  }
+
   /** What was kept so far; everything in `head` when nothing had to be left out. */
   read(): CapturedOutput {
+    const none = new Uint8Array(0);
+    if (this.#isDropped) return { head: none, tail: none, omittedBytes: this.#headLength + this.#tailTotal };
     const head = this.#head.subarray(0, this.#headLength);
     const kept = Math.min(this.#tailTotal, this.#tailLimit);
     const omittedBytes = this.#tailTotal - kept;

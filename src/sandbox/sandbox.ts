@@ -9,11 +9,18 @@ export interface SandboxSpec {
   readonly env: Readonly<Record<string, string>>;
   /**
    * `none`: nobody but the sandbox itself. `host`: commands and terminals that ask for it have this machine's network
-   * with all that listens on its loopback; the others have none.
+   * with all that listens on its loopback; the others have none. `public`: whatever the container engine's usual network
+   * reaches. A provider refuses what it does not have.
    */
-  readonly network: "none" | "host";
+  readonly network: "none" | "host" | "public";
   /** Room for everything that is written, in memory (tmpfs). */
   readonly diskBytes: number;
+  /** Name or id of the user of commands, as Docker's USER has it; the image's own, or root, when not given. */
+  readonly user?: string;
+  /** Of all processes together; none of their own when not given. */
+  readonly memoryBytes?: number;
+  /** How many processors' time all processes together get; a fraction is allowed. */
+  readonly cpus?: number;
 }
 
 /**

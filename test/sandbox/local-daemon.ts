@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Failure } from "../../src/failure/errors.ts";
 import { DaemonClient } from "../../src/sandbox/daemon/client.ts";
 import { DaemonSandbox } from "../../src/sandbox/daemon/daemon-sandbox.ts";
 import { DriverDoor } from "../../src/sandbox/daemon/driver-door.ts";
@@ -77,9 +78,9 @@ export async function startLocalDaemon(
   const exited = new Promise<string>(resolve =>
     started.once("exit", (code, signal) => resolve(`${code ?? signal}`)),
   );
-  let gone: string | undefined;
+  let gone: Failure | undefined;
   void exited.then(end => {
-    gone = `its daemon ended: ${end}`;
+    gone = new Failure("SandboxLost", `its daemon ended: ${end}`, { retryable: true });
   });
   const token = makeToken();
   const lease = { id: folder, generation: 1, deadlineMs: Date.now() + lifeMs };

@@ -12,9 +12,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { openRunFolder } from "../run-folder.ts";
 import { assertKernel, openHost } from "./host.ts";
 import { findHostTools } from "./host-tools.ts";
-import { openRunFolder } from "./run-folder.ts";
 
 let parent: string;
 const own = `t1-${process.getuid?.()}`;

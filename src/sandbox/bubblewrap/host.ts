@@ -1,8 +1,8 @@
 // Everything about this machine that sandboxes need, found out once.
 import { release, tmpdir } from "node:os";
 import { InputError } from "../../failure/errors.ts";
+import { openRunFolder, type RunFolder } from "../run-folder.ts";
 import { findHostTools, type HostTools } from "./host-tools.ts";
-import { openRunFolder, type RunFolder } from "./run-folder.ts";
 import { type SandboxUser, sandboxUser } from "./sandbox-user.ts";
 import { openToolkit } from "./toolkit.ts";
 

@@ -1,7 +1,7 @@
 // Sandboxes that are kept by this very process (keeper.ts).
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { removeLeftovers } from "../../store/temporary-file.ts";
-import { assertEnvironment } from "../command-words.ts";
+import { assertSpec } from "../assert-spec.ts";
 import type { Lease, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { packFiles } from "../tar.ts";
 import { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
@@ -81,7 +81,7 @@ export class LocalProvider implements SandboxProvider {
   }
 
   async #create(spec: SandboxSpec, lease: Lease, onEnd: () => void): Promise<BubblewrapSandbox> {
-    assertSpec(spec);
+    assertBubblewrapSpec(spec);
     const entrance = await this.#open(spec);
     const first = await entrance.porter.first;
     const removeLease = writeLease(this.#host.runFolder.leases, lease, first);
@@ -107,14 +107,8 @@ export class LocalProvider implements SandboxProvider {
 
   async #open(spec: SandboxSpec): Promise<Entrance> {
     const { image } = spec;
-    if (image.kind === "docker") {
-      throw new InputError({
-        what: "bubblewrap sandboxes cannot run an image of a docker daemon",
-        where: image.reference,
-        expected: "an image folder",
-        fix: "build the task's image for bubblewrap, or use the docker provider",
-      });
-    }
+    if (image.kind === "docker")
+      throw new InvariantError("such an image is refused before", { reference: image.reference });
     if (image.kind === "root") assertRootImage(image.folder, this.#host);
     const setup =
       image.kind === "host" ? hostImageSetup(this.#host, spec) : rootImageSetup(this.#host, image, spec);
@@ -166,19 +160,23 @@ async function placeFiles(sandbox: BubblewrapSandbox, { image: { files } }: Sand
   });
 }
 
-/** @throws InputError */
-function assertSpec({ workdir, env, diskBytes, image }: SandboxSpec): void {
-  assertEnvironment(env, "environment of the sandbox");
-  const paths = [workdir, ...image.files.map(file => file.to)];
-  for (const path of paths) {
-    if (path.startsWith("/") && !path.includes("\0") && !path.split("/").includes("..")) continue;
-    throw new InputError({
-      what: "not a path of a sandbox",
-      where: JSON.stringify(path),
-      expected: "an absolute path without ..",
-      fix: "write it out from /",
-    });
-  }
-  if (!Number.isSafeInteger(diskBytes) || diskBytes <= 0)
-    throw new InvariantError("room is whole bytes", { diskBytes });
+/** What only a container engine can do is refused, never left out in silence. @throws InputError */
+function assertBubblewrapSpec(spec: SandboxSpec): void {
+  assertSpec(spec);
+  const { image, network, user, memoryBytes, cpus } = spec;
+  const wanted = [
+    image.kind === "docker" && `the image ${image.reference}`,
+    network === "public" && `the network ${JSON.stringify(network)}`,
+    user !== undefined && !["root", "0"].includes(user) && `the user ${JSON.stringify(user)}`,
+    memoryBytes !== undefined && "a limit of memory",
+    cpus !== undefined && "a limit of processors",
+  ].filter(text => text !== false);
+  if (wanted.length === 0) return;
+  throw new InputError({
+    what: `bubblewrap cannot give a sandbox ${wanted.join(", nor ")}`,
+    where: "specification of a sandbox",
+    expected:
+      "this machine's programs or a folder as image, root as the one user, no network or this machine's, no limits",
+    fix: "use the docker provider, or remove it from the task",
+  });
 }

@@ -1,6 +1,7 @@
 // Sandboxes on this Linux machine: bubblewrap's namespaces, no daemon, no root. About as cheap as a process.
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openRunFolder } from "../run-folder.ts";
 import type {
   CapturedOutput,
   DownloadResult,
@@ -18,7 +19,6 @@ import type {
   UploadResult,
 } from "../sandbox.ts";
 import { KeeperClient } from "./keeper-client.ts";
-import { openRunFolder } from "./run-folder.ts";
 
 /**
  * Starts the process that keeps the sandboxes.

@@ -136,5 +136,5 @@ export class DaemonClient {
 }
 
 function strange(detail: string): Failure {
-  return new Failure("SandboxLost", detail, { retryable: false });
+  return new Failure("SandboxBroken", detail, { retryable: false });
 }

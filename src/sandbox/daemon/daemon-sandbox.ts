@@ -154,8 +154,8 @@ export class DaemonSandbox {
   async #kill(): Promise<void> {
     const { value } = await this.#client.call({ op: "kill-agents" });
     if (value.isEmpty) return;
-    throw new Failure("SandboxLost", `processes inside of sandbox ${this.lease.id} cannot be ended`, {
-      retryable: true,
+    throw new Failure("SandboxBroken", `processes inside of sandbox ${this.lease.id} cannot be ended`, {
+      retryable: false,
     });
   }
 

@@ -24,7 +24,7 @@ export interface DoorOptions {
   /** The daemon has no token yet and gets this one, once. */
   readonly isGrant: boolean;
   /** Asked while nobody is connected. @returns why nobody will come any more */
-  readonly whyGone: () => Promise<string | undefined>;
+  readonly whyGone: () => Promise<Failure | undefined>;
 }
 
 export class DriverDoor {
@@ -67,19 +67,18 @@ export class DriverDoor {
   /**
    * The next connection of the daemon.
    *
-   * @throws Failure SandboxLost with the reason when none will come
+   * @throws Failure with the reason when none will come
    */
   async connect(): Promise<FrameStream> {
     for (const until = performance.now() + LOST_AFTER_MS; ; ) {
       const stream = this.#arrived;
       this.#arrived = undefined;
       if (stream !== undefined && !stream.isClosed) return stream;
-      const reason = this.#isClosed
-        ? "it was given up"
-        : performance.now() > until
-          ? "its daemon does not answer"
-          : await this.#options.whyGone();
-      if (reason !== undefined) throw new Failure("SandboxLost", reason, { retryable: true });
+      if (this.#isClosed) throw new Failure("SandboxLost", "the sandbox was given up", { retryable: true });
+      const failure = await this.#options.whyGone();
+      if (failure !== undefined) throw failure;
+      if (performance.now() > until)
+        throw new Failure("SandboxLost", "the daemon of the sandbox does not answer", { retryable: true });
       await Promise.race([this.#knock.promise, sleep(LOOK_MS)]);
     }
   }

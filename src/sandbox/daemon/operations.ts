@@ -1,22 +1,16 @@
 // What a driver can ask of the daemon.
-import { lstatSync, type Stats, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PseudoTerminal } from "../pseudo-terminal.ts";
 import type { CapturedOutput } from "../sandbox.ts";
+import { describe, listRoot } from "./describe.ts";
 import { emptyFolder, makeFolder, Refusal, removeEntry } from "./folders.ts";
 import { closeOnExec } from "./kernel.ts";
 import { killEverything } from "./kill-everything.ts";
 import { withCommandScore } from "./oom-score.ts";
 import { Packing } from "./pack.ts";
-import { hasProcessWith } from "./processes.ts";
-import {
-  type Answer,
-  type CapturedSizes,
-  type FileKind,
-  type Operation,
-  PIECE_BYTES,
-  type StreamPart,
-} from "./protocol.ts";
+import { hasProcess } from "./processes.ts";
+import { type Answer, type CapturedSizes, type Operation, PIECE_BYTES, type StreamPart } from "./protocol.ts";
 import { Reaper } from "./reaper.ts";
 import { type RunningCommand, startCommand } from "./running-command.ts";
 import { Unpacking } from "./unpack.ts";
@@ -25,6 +19,8 @@ import { type CommandUser, findUser } from "./users.ts";
 /** Longest time that a timer of Node can wait. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const LOOK_MS = 10;
+/** Of commands that may be asked for again, together; it comes out of the sandbox's memory. */
+const KEPT_OUTPUT_BYTES = 32 << 20;
 
 export interface Answered<Op extends Operation["op"] = Operation["op"]> {
   readonly value: Answer<Op>;
@@ -72,8 +68,8 @@ export class Operations {
       case "cancel":
         this.#command(asked.requestId).cancel();
         return { value: {} };
-      case "await-word":
-        return { value: { state: await this.#awaitWord(asked) } };
+      case "await-process":
+        return { value: { state: await this.#awaitProcess(asked) } };
       case "terminal-open":
         return { value: this.#openTerminal(asked) };
       case "terminal-send":
@@ -106,8 +102,10 @@ export class Operations {
         this.#downloads.get(asked.transfer)?.packing.stop();
         this.#downloads.delete(asked.transfer);
         return { value: {} };
-      case "kinds":
-        return { value: { kinds: asked.paths.map(kindOf) } };
+      case "describe":
+        return { value: { entries: asked.paths.map(describe) } };
+      case "list":
+        return { value: {}, body: Buffer.from(JSON.stringify(listRoot())) };
       case "kill-agents":
         return { value: { isEmpty: await killEverything(() => this.#reaper.reapOrphans()) } };
       case "status":
@@ -154,11 +152,25 @@ export class Operations {
     };
     this.#requests.set(requestId, requested);
     const { end, durationMs } = await requested.command.ended;
+    if (isKept) this.#boundKeptOutput(requestId);
     const [stdout, stderr] = [requested.command.stdout.read(), requested.command.stderr.read()];
     return {
       value: { end, durationMs, stdout: sizesOf(stdout), stderr: sizesOf(stderr) },
       body: Buffer.concat([stdout.head, stdout.tail, stderr.head, stderr.tail]),
     };
+  }
+
+  /** A command never runs twice, however long ago it was; what it printed is let go some day, the oldest first. */
+  #boundKeptOutput(newest: string): void {
+    const finished = [...this.#requests].filter(([id, { command }]) => id !== newest && command.hasEnded());
+    const sizes = finished.map(([, { command }]) => command.stdout.keptBytes + command.stderr.keptBytes);
+    let left = sizes.reduce((sum, size) => sum + size, 0);
+    for (const [index, [, { command }]] of finished.entries()) {
+      if (left <= KEPT_OUTPUT_BYTES) return;
+      left -= sizes[index] ?? 0;
+      command.stdout.drop();
+      command.stderr.drop();
+    }
   }
 
   async #attach({
@@ -186,11 +198,15 @@ export class Operations {
     };
   }
 
-  async #awaitWord({ requestId, word, limitMs }: Asked<"await-word">): Promise<"seen" | "ended" | "late"> {
+  async #awaitProcess({
+    requestId,
+    argv,
+    limitMs,
+  }: Asked<"await-process">): Promise<"seen" | "ended" | "late"> {
     const command = this.#command(requestId);
     for (const until = performance.now() + limitMs; performance.now() < until; await sleep(LOOK_MS)) {
       if (command.hasEnded()) return "ended";
-      if (hasProcessWith(word)) return "seen";
+      if (hasProcess(argv)) return "seen";
     }
     return "late";
   }
@@ -365,20 +381,4 @@ function partOf(
   const omitted = Math.max(0, tailAt - Math.max(offset, head.length));
   const nextOffset = Math.max(offset, tailAt + tail.length);
   return { part: { omittedBytes: omitted, bytes: bytes.length, nextOffset }, bytes };
-}
-
-function kindOf(path: string): FileKind | null {
-  const stats: Stats | undefined = lstatOf(path);
-  if (stats === undefined) return null;
-  if (stats.isFile()) return "file";
-  if (stats.isDirectory()) return "folder";
-  return stats.isSymbolicLink() ? "link" : "other";
-}
-
-function lstatOf(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined; // a file where its folder should be
-  }
 }

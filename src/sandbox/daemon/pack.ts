@@ -16,6 +16,8 @@ export interface PackOptions {
 export class Packing {
   readonly #pieces: AsyncIterator<Buffer>;
   readonly #archive: Pack;
+  /** Names of files that have several, by device and number. */
+  readonly #linked = new Map<string, string>();
 
   constructor(folder: string, { paths }: PackOptions) {
     this.#archive = pack();
@@ -71,8 +73,17 @@ export class Packing {
     if (stats.isDirectory()) this.#archive.entry({ ...header, name: `${name}/`, type: "directory" });
     else if (stats.isSymbolicLink())
       this.#archive.entry({ ...header, type: "symlink", linkname: readlinkSync(path) });
-    else if (stats.isFile()) await this.#addFile(path, header, stats);
+    else if (stats.isFile() && !this.#addHardLink(header, stats)) await this.#addFile(path, header, stats);
     return stats.isDirectory();
+  }
+
+  /** @returns whether the file is in the archive already, under another name */
+  #addHardLink(header: { readonly name: string }, { dev, ino, nlink }: Stats): boolean {
+    if (nlink < 2) return false;
+    const first = this.#linked.get(`${dev}:${ino}`);
+    if (first === undefined) this.#linked.set(`${dev}:${ino}`, header.name);
+    else this.#archive.entry({ ...header, type: "link", linkname: first });
+    return first !== undefined;
   }
 
   async #addFile(path: string, header: { readonly name: string }, { size }: Stats): Promise<void> {

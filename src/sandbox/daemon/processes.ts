@@ -18,11 +18,10 @@ export function listProcesses(): readonly ProcessEntry[] {
   });
 }
 
-/** Whether some living process has this word in its command line. */
-export function hasProcessWith(word: string): boolean {
-  return listProcesses().some(
-    ({ pid, isDead }) => !isDead && readText(`/proc/${pid}/cmdline`).split("\0").includes(word),
-  );
+/** Whether some process has exactly this command line. */
+export function hasProcess(argv: readonly string[]): boolean {
+  const line = argv.map(word => `${word}\0`).join("");
+  return listProcesses().some(({ pid }) => readText(`/proc/${pid}/cmdline`) === line);
 }
 
 function readText(path: string): string {

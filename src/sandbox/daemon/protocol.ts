@@ -44,8 +44,8 @@ export const Operation = z.discriminatedUnion("op", [
   }),
   z.strictObject({ op: z.literal("signal"), requestId: Id, signal: z.string().regex(/^SIG[A-Z0-9]{2,8}$/) }),
   z.strictObject({ op: z.literal("cancel"), requestId: Id }),
-  /** Answers when a process has this word in its command line, when the command has ended, or after the limit. */
-  z.strictObject({ op: z.literal("await-word"), requestId: Id, word: Text, limitMs: Size }),
+  /** Answers when a process has this command line, when the request's command has ended, or after the limit. */
+  z.strictObject({ op: z.literal("await-process"), requestId: Id, argv: z.array(Text), limitMs: Size }),
   z.strictObject({
     op: z.literal("terminal-open"),
     terminal: Id,
@@ -87,7 +87,9 @@ export const Operation = z.discriminatedUnion("op", [
   }),
   z.strictObject({ op: z.literal("download-more"), transfer: Id }),
   z.strictObject({ op: z.literal("download-stop"), transfer: Id }),
-  z.strictObject({ op: z.literal("kinds"), paths: z.array(Path) }),
+  z.strictObject({ op: z.literal("describe"), paths: z.array(Path) }),
+  /** Everything of the root's own file system. */
+  z.strictObject({ op: z.literal("list") }),
   z.strictObject({ op: z.literal("kill-agents") }),
   z.strictObject({ op: z.literal("status") }),
   z.strictObject({ op: z.literal("shutdown") }),
@@ -117,8 +119,26 @@ const End = z.discriminatedUnion("kind", [
 const StreamPart = z.strictObject({ omittedBytes: Size, bytes: Size, nextOffset: Size });
 export type StreamPart = z.infer<typeof StreamPart>;
 
-export const FileKind = z.enum(["file", "folder", "link", "other"]);
-export type FileKind = z.infer<typeof FileKind>;
+const FileKind = z.enum(["file", "folder", "link", "other"]);
+
+/** What is at a path, links not followed. */
+export const Described = z.strictObject({
+  kind: FileKind,
+  /** Permission bits. */
+  mode: z.int(),
+  uid: z.int(),
+  gid: z.int(),
+  /** Of the last change of anything about it, in ns. Nobody inside can set it. */
+  changed: Text,
+  /** What a folder holds. */
+  names: z.array(Text).optional(),
+});
+export type Described = z.infer<typeof Described>;
+
+export const Listing = z.array(
+  z.tuple([Text.describe("path"), FileKind, z.int().describe("mode"), z.int(), z.int()]),
+);
+export type Listing = z.infer<typeof Listing>;
 
 /** The answer to each operation, untrusted where an agent may have got hold of the daemon. */
 export const Answers = {
@@ -140,7 +160,7 @@ export const Answers = {
   ]),
   signal: z.strictObject({ reached: z.boolean() }),
   cancel: z.strictObject({}),
-  "await-word": z.strictObject({ state: z.enum(["seen", "ended", "late"]) }),
+  "await-process": z.strictObject({ state: z.enum(["seen", "ended", "late"]) }),
   "terminal-open": z.strictObject({ refused: Text.optional() }),
   "terminal-send": z.strictObject({ taken: Size }),
   "terminal-read": CapturedSizes,
@@ -163,7 +183,9 @@ export const Answers = {
     refused: Text.optional(),
   }),
   "download-stop": z.strictObject({}),
-  kinds: z.strictObject({ kinds: z.array(FileKind.nullable()) }),
+  describe: z.strictObject({ entries: z.array(Described.nullable()) }),
+  /** The body is JSON of `Listing`. */
+  list: z.strictObject({}),
   "kill-agents": z.strictObject({ isEmpty: z.boolean() }),
   status: z.strictObject({
     pid: z.int(),

@@ -1,7 +1,7 @@
 // The folder in which this user's sandbox drivers keep what must outlive a call: the toolkit, leases, named pipes.
 import { lstatSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { InputError } from "../../failure/errors.ts";
+import { InputError } from "../failure/errors.ts";
 
 export interface RunFolder {
   readonly path: string;

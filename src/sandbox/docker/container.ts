@@ -1,0 +1,164 @@
+// The container of one sandbox: how it is confined, and why it ended.
+import { z } from "zod";
+import { Failure, InputError } from "../../failure/errors.ts";
+import { DAEMON_ENV, DOOR_MOUNT, daemonWords, TOOLKIT_MOUNT } from "../daemon/toolkit.ts";
+import type { Lease, SandboxSpec } from "../sandbox.ts";
+import { complaintOf, type Engine } from "./engine.ts";
+
+/** Names of labels, by which any driver finds what another left. */
+export const LABEL = {
+  id: "t1.lease.id",
+  generation: "t1.lease.generation",
+  deadline: "t1.lease.deadline",
+  folder: "t1.folder",
+  driver: "t1.driver",
+} as const;
+
+/** Enough for any build; a fork bomb ends there. */
+const PROCESS_LIMIT = 2048;
+/** Docker's own default, written out; counted as memory. */
+const SHARED_MEMORY_BYTES = 64 << 20;
+
+/**
+ * Docker's default set without those that reach beyond the files and processes of a sandbox: mknod, net_raw, setpcap,
+ * setfcap, audit_write. The same as bubblewrap's commands keep.
+ * Source: https://docs.docker.com/engine/containers/run/#runtime-privilege-and-linux-capabilities
+ */
+const CAPABILITIES = [
+  ...["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"],
+  ...["NET_BIND_SERVICE", "SYS_CHROOT"],
+];
+
+export interface ContainerPlan {
+  readonly name: string;
+  readonly imageId: string;
+  readonly spec: Pick<SandboxSpec, "network" | "memoryBytes" | "cpus" | "diskBytes">;
+  readonly lease: Lease;
+  readonly toolkit: string;
+  /** The sandbox's folder on this machine, and below it the one with the way to the driver. */
+  readonly folder: string;
+  readonly doorFolder: string;
+  readonly driver: string;
+}
+
+const Created = z.object({ Id: z.string().min(1) });
+const Inspected = z.object({
+  State: z.object({
+    Running: z.boolean(),
+    OOMKilled: z.boolean().optional(),
+    ExitCode: z.number(),
+    Error: z.string().optional(),
+    Status: z.string().optional(),
+  }),
+});
+
+/** @returns undefined when there is a container of this name already */
+export async function createContainer(engine: Engine, plan: ContainerPlan): Promise<string | undefined> {
+  const answer = await engine.call("POST", `/containers/create?name=${plan.name}`, containerOptions(plan));
+  if (answer.status === 409) return undefined;
+  const created = Created.safeParse(answer.value);
+  if (answer.status === 201 && created.success) return created.data.Id;
+  throw refusal(plan, complaintOf(answer));
+}
+
+export async function startContainer(engine: Engine, id: string, plan: ContainerPlan): Promise<void> {
+  const answer = await engine.call("POST", `/containers/${id}/start`);
+  if (answer.status >= 300 && answer.status !== 304) throw refusal(plan, complaintOf(answer));
+}
+
+/** One that is gone already is no error, nor one that another driver is removing. */
+export async function removeContainer(engine: Engine, id: string): Promise<void> {
+  const answer = await engine.call("DELETE", `/containers/${id}?force=true&v=true`);
+  if (answer.status < 300 || answer.status === 404 || answer.status === 409) return;
+  throw new Failure("SandboxUnavailable", `container ${id} cannot be removed: ${complaintOf(answer)}`, {
+    retryable: true,
+  });
+}
+
+/**
+ * Why a container is not running, as a Failure; undefined while it runs. What the agent can cause is SandboxBroken.
+ *
+ * @param what names the sandbox
+ */
+export async function whyEnded(engine: Engine, id: string, what: string): Promise<Failure | undefined> {
+  const answer = await engine.call("GET", `/containers/${id}/json`);
+  if (answer.status === 404) return lost(what, "its container is gone");
+  const inspected = Inspected.safeParse(answer.value);
+  if (!inspected.success) return undefined;
+  const { Running, OOMKilled, ExitCode, Error: said } = inspected.data.State;
+  if (Running) return undefined;
+  const detail = `its container ended with code ${ExitCode}${said ? `: ${said}` : ""}`;
+  if (OOMKilled && ExitCode === 137) return broken(what, `${detail}, out of memory`);
+  if (ExitCode === 0) return lost(what, "its deadline passed");
+  // 128 and a number: KILL and TERM reach process 1 from outside only.
+  if (ExitCode === 137 || ExitCode === 143) return lost(what, `${detail}, killed from outside`);
+  return broken(what, detail);
+}
+
+export function lost(what: string, reason: string): Failure {
+  return new Failure("SandboxLost", `${what} is lost: ${reason}`, { retryable: true });
+}
+
+function broken(what: string, reason: string): Failure {
+  return new Failure("SandboxBroken", `${what} is broken: ${reason}`, { retryable: false });
+}
+
+function containerOptions({ imageId, spec, lease, toolkit, folder, doorFolder, driver }: ContainerPlan) {
+  const { network, memoryBytes, cpus, diskBytes } = spec;
+  const bind = (Source: string, Target: string) => ({ Type: "bind", Source, Target, ReadOnly: true });
+  return {
+    Image: imageId,
+    Hostname: "sandbox",
+    User: "0:0", // commands become who the image or the task says
+    Entrypoint: daemonWords("connect", `${DOOR_MOUNT}/s`),
+    Cmd: [],
+    Env: Object.entries(DAEMON_ENV).map(([name, value]) => `${name}=${value}`),
+    WorkingDir: "/",
+    Healthcheck: { Test: ["NONE"] }, // the driver waits for it once, and it does not come into an episode
+    Labels: {
+      [LABEL.id]: lease.id,
+      [LABEL.generation]: `${lease.generation}`,
+      [LABEL.deadline]: `${lease.deadlineMs}`,
+      [LABEL.folder]: folder,
+      [LABEL.driver]: driver,
+    },
+    HostConfig: {
+      Mounts: [bind(toolkit, TOOLKIT_MOUNT), bind(doorFolder, DOOR_MOUNT)],
+      NetworkMode: network === "public" ? "bridge" : "none",
+      Init: false, // the daemon is process 1, which nothing inside can kill
+      CapDrop: ["ALL"],
+      CapAdd: CAPABILITIES,
+      SecurityOpt: ["no-new-privileges:true"],
+      PidsLimit: PROCESS_LIMIT,
+      ShmSize: SHARED_MEMORY_BYTES,
+      // Most storage drivers have no limit for all files together; this one holds everywhere, for each.
+      Ulimits: [
+        { Name: "fsize", Soft: diskBytes, Hard: diskBytes },
+        { Name: "core", Soft: 0, Hard: 0 },
+      ],
+      ...(memoryBytes === undefined ? {} : { Memory: memoryBytes, MemorySwap: memoryBytes }),
+      ...(cpus === undefined ? {} : { NanoCpus: Math.round(cpus * 1e9) }),
+      LogConfig: { Type: "json-file", Config: { "max-size": "1m", "max-file": "1" } },
+      RestartPolicy: { Name: "no" },
+      AutoRemove: false, // why it ended would go with it
+    },
+  };
+}
+
+/** The engine cannot make this container; another one perhaps. */
+function refusal({ spec, imageId }: ContainerPlan, complaint: string): Error {
+  if (spec.network === "public" && /network/i.test(complaint)) {
+    return new InputError({
+      what: `the container engine has no network for a sandbox: ${complaint}`,
+      where: "network of the task",
+      expected: 'an engine with its usual network "bridge"',
+      fix: "start the engine with a bridge, or take the network from the task",
+    });
+  }
+  return new InputError({
+    what: `the container engine refuses to make a sandbox: ${complaint}`,
+    where: imageId,
+    expected: "an image for this machine, and an engine that can limit memory, processors and processes",
+    fix: "see what it says",
+  });
+}

@@ -1,0 +1,382 @@
+// Sandboxes in containers of docker or podman on this machine: real images, limits of memory and processors, a network
+// where a task is allowed one. The engine is asked to make and remove them; commands go to their daemon directly.
+import { mkdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
+import { currentProcess, formatProcess, parseProcess, processState } from "../../store/process-identity.ts";
+import { assertSpec } from "../assert-spec.ts";
+import { DaemonClient } from "../daemon/client.ts";
+import { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
+import { DriverDoor } from "../daemon/driver-door.ts";
+import { makeToken } from "../daemon/handshake.ts";
+import { type Described, Listing } from "../daemon/protocol.ts";
+import { openToolkit } from "../daemon/toolkit.ts";
+import { openRunFolder } from "../run-folder.ts";
+import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
+import {
+  type ContainerPlan,
+  createContainer,
+  LABEL,
+  lost,
+  removeContainer,
+  startContainer,
+  whyEnded,
+} from "./container.ts";
+import { DockerSandbox, nameOf } from "./docker-sandbox.ts";
+import { Engine } from "./engine.ts";
+import type { ImageEntry } from "./file-changes.ts";
+import { type DockerImage, inspectImage } from "./image.ts";
+import {
+  listSandboxFolders,
+  makeDoorFolder,
+  readRecord,
+  removeSandboxFolder,
+  type SandboxFolder,
+  type SandboxRecord,
+  sandboxFolder,
+  writeRecord,
+} from "./sandbox-folder.ts";
+import { BASE_ENV, setUpSandbox } from "./set-up.ts";
+import { TokenBucket } from "./token-bucket.ts";
+
+/** About twice what an engine makes on two processors (docs/benchmarks.md), so that it is never buried. */
+const CREATION = { perSecond: 10, burst: 16 };
+const LISTING_LIFE_MS = 300_000;
+
+export interface DockerOptions {
+  /** Of docker or podman; found by itself when not given. */
+  readonly socketPath?: string;
+  /** Folder for the toolkit and for the way into each sandbox; the machine's folder for temporary files when not given. */
+  readonly runParent?: string;
+  readonly creation?: { readonly perSecond: number; readonly burst: number };
+}
+
+/** @throws InputError when no engine answers, or when this machine cannot make the toolkit */
+export async function createDockerProvider(options: DockerOptions = {}): Promise<DockerProvider> {
+  const engine = await Engine.open(options.socketPath);
+  const runFolder = openRunFolder(options.runParent ?? tmpdir()).path;
+  const folder = join(runFolder, "docker");
+  mkdirSync(folder, { recursive: true, mode: 0o755 });
+  const toolkit = openToolkit(join(runFolder, "toolkits"));
+  return new DockerProvider({ engine, folder, toolkit, creation: options.creation ?? CREATION });
+}
+
+interface Place {
+  readonly engine: Engine;
+  readonly folder: string;
+  readonly toolkit: string;
+  readonly creation: { readonly perSecond: number; readonly burst: number };
+}
+
+const Containers = z.array(
+  z.object({
+    Id: z.string(),
+    Labels: z.record(z.string(), z.string()).nullish(),
+    Names: z.array(z.string()),
+  }),
+);
+
+export class DockerProvider implements SandboxProvider {
+  readonly name = "docker";
+  readonly #place: Place;
+  readonly #bucket: TokenBucket;
+  readonly #sandboxes = new Map<string, Promise<DockerSandbox>>();
+  readonly #listings = new Map<string, Promise<ReadonlyMap<string, ImageEntry>>>();
+  #isDisposed = false;
+
+  constructor(place: Place) {
+    this.#place = place;
+    this.#bucket = new TokenBucket(place.creation);
+  }
+
+  /** The same lease and generation twice is the same sandbox. */
+  async create(spec: SandboxSpec, lease: Lease): Promise<DockerSandbox> {
+    return this.#once(lease, () => this.#create(spec, lease));
+  }
+
+  async adopt(lease: Lease): Promise<Sandbox | undefined> {
+    const known = this.#sandboxes.get(keyOf(lease));
+    if (known !== undefined) return known;
+    const folder = sandboxFolder(this.#place.folder, lease);
+    const record = readRecord(folder);
+    if (record === undefined) return undefined;
+    assertUnowned(record);
+    const what = nameOf(record.lease);
+    if ((await whyEnded(this.#place.engine, record.container, what)) !== undefined) return undefined;
+    return this.#once(lease, () => this.#takeOver(folder, record));
+  }
+
+  /** What an image gives to its sandboxes where a task says nothing. @throws InputError when the engine has no such image */
+  describeImage(reference: string): Promise<DockerImage> {
+    return inspectImage(this.#place.engine, reference);
+  }
+
+  async sweep(): Promise<readonly string[]> {
+    const now = Date.now();
+    const ended: string[] = [];
+    const own = await Promise.all([...this.#sandboxes.values()].map(made => made.catch(() => undefined)));
+    for (const sandbox of own) {
+      if (sandbox === undefined || sandbox.lease.deadlineMs > now) continue;
+      await sandbox.end("its deadline passed");
+      ended.push(sandbox.lease.id);
+    }
+    for (const { Id, Labels } of await this.#leftContainers()) {
+      const {
+        [LABEL.id]: id,
+        [LABEL.deadline]: deadline,
+        [LABEL.folder]: path = "",
+        ...labels
+      } = Labels ?? {};
+      if (
+        id === undefined ||
+        !isLeft(readRecord({ path })?.driver ?? labels[LABEL.driver], Number(deadline), now)
+      )
+        continue;
+      await removeContainer(this.#place.engine, Id);
+      if (path.startsWith(`${this.#place.folder}/`)) removeSandboxFolder({ path });
+      ended.push(id);
+    }
+    this.#removeLeftFolders(now);
+    return ended;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isDisposed = true;
+    await Promise.all(
+      [...this.#sandboxes.values()].map(made =>
+        made.then(
+          sandbox => sandbox[Symbol.asyncDispose](),
+          () => undefined,
+        ),
+      ),
+    );
+    this.#place.engine.close();
+  }
+
+  #once(lease: Lease, make: () => Promise<DockerSandbox>): Promise<DockerSandbox> {
+    if (this.#isDisposed) throw new InvariantError("the provider is disposed of", { lease: lease.id });
+    const key = keyOf(lease);
+    const existing = this.#sandboxes.get(key);
+    if (existing !== undefined) return existing;
+    const made = make();
+    this.#sandboxes.set(key, made);
+    made.catch(() => this.#sandboxes.delete(key));
+    return made;
+  }
+
+  async #create(spec: SandboxSpec, lease: Lease): Promise<DockerSandbox> {
+    assertSpec(spec);
+    const { image: wanted, network } = spec;
+    if (network === "host") {
+      throw new InputError({
+        what: "docker gives no sandbox this machine's own network",
+        where: "specification of a sandbox",
+        expected: "network none or public",
+        fix: "ask for public, or use the bubblewrap provider",
+      });
+    }
+    if (wanted.kind !== "docker") {
+      throw new InputError({
+        what: `docker cannot make a sandbox of an image of kind ${JSON.stringify(wanted.kind)}`,
+        where: "specification of a sandbox",
+        expected: "an image that the engine has",
+        fix: "name one, or use the bubblewrap provider",
+      });
+    }
+    await this.#bucket.take();
+    const { engine } = this.#place;
+    const image = await inspectImage(engine, wanted.reference);
+    const folder = sandboxFolder(this.#place.folder, lease);
+    const plan = this.#plan(folder, image.id, spec, lease);
+    const container = (await createContainer(engine, plan)) ?? (await this.#replace(folder, plan));
+    if (typeof container !== "string") return container;
+    const token = makeToken();
+    const record: SandboxRecord = {
+      ...{ lease, container, door: plan.doorFolder, imageId: image.id, token, driver: thisDriver() },
+      spec: { ...spec, network, image: wanted, env: { ...spec.env } },
+      imageEnv: { ...image.env },
+      ...(image.user === undefined ? {} : { imageUser: image.user }),
+      placed: [],
+    };
+    let door: DriverDoor | undefined;
+    try {
+      door = await this.#openDoor(record, { isGrant: true });
+      writeRecord(folder, record);
+      await startContainer(engine, container, plan);
+      const connected = this.#connect(door, record);
+      const placed = await setUpSandbox(connected, { spec, image, lease });
+      writeRecord(folder, { ...record, placed: [...placed] });
+      return this.#sandbox(folder, record, { door, ...connected, placed });
+    } catch (error) {
+      door?.close();
+      await removeContainer(engine, container).finally(() => removeSandboxFolder(folder));
+      throw error;
+    }
+  }
+
+  /** A container of this lease is there: its driver died, or died while making it. */
+  async #replace(folder: SandboxFolder, plan: ContainerPlan): Promise<DockerSandbox | string> {
+    const { engine } = this.#place;
+    const record = readRecord(folder);
+    if (record !== undefined) {
+      assertUnowned(record);
+      const what = nameOf(record.lease);
+      // One whose set-up was not finished has no list of what was placed.
+      if (record.placed.length > 0 && (await whyEnded(engine, record.container, what)) === undefined)
+        return this.#takeOver(folder, record);
+    }
+    await removeContainer(engine, folder.name);
+    removeSandboxFolder(folder);
+    makeDoorFolder(folder, plan.doorFolder);
+    const container = await createContainer(engine, plan);
+    if (container !== undefined) return container;
+    throw new Failure("SandboxUnavailable", `container ${folder.name} cannot be replaced`, {
+      retryable: true,
+    });
+  }
+
+  async #takeOver(folder: SandboxFolder, old: SandboxRecord): Promise<DockerSandbox> {
+    const record = { ...old, driver: thisDriver() };
+    const door = await this.#openDoor(record, { isGrant: false });
+    try {
+      writeRecord(folder, record);
+      const connected = this.#connect(door, record);
+      await connected.client.call({ op: "status" });
+      return this.#sandbox(folder, record, { door, ...connected, placed: new Map(record.placed) });
+    } catch (error) {
+      door.close();
+      throw error;
+    }
+  }
+
+  #openDoor(
+    { door, token, container, lease }: SandboxRecord,
+    { isGrant }: { readonly isGrant: boolean },
+  ): Promise<DriverDoor> {
+    const whyGone = () => whyEnded(this.#place.engine, container, nameOf(lease)).catch(() => undefined); // the engine is away: we wait
+    return DriverDoor.open({ folder: door, token, isGrant, whyGone });
+  }
+
+  #connect(
+    door: DriverDoor,
+    { lease, spec, imageEnv, imageUser }: SandboxRecord,
+  ): { readonly client: DaemonClient; readonly sandbox: DaemonSandbox } {
+    const client = new DaemonClient(() => door.connect());
+    const user = spec.user ?? imageUser;
+    const env = { ...BASE_ENV, ...imageEnv, ...spec.env };
+    return { client, sandbox: new DaemonSandbox(lease, client, { workdir: spec.workdir, env, user }) };
+  }
+
+  #sandbox(
+    folder: SandboxFolder,
+    { spec, lease, container, imageId }: SandboxRecord,
+    connected: {
+      readonly door: DriverDoor;
+      readonly client: DaemonClient;
+      readonly sandbox: DaemonSandbox;
+      readonly placed: ReadonlyMap<string, Described>;
+    },
+  ): DockerSandbox {
+    return new DockerSandbox(spec, lease, {
+      ...{ engine: this.#place.engine, container, ...connected },
+      listImage: () => this.#listImage(imageId),
+      createAnother: (anotherSpec, anotherLease) => this.create(anotherSpec, anotherLease),
+      onEnd: () => {
+        removeSandboxFolder(folder);
+        this.#sandboxes.delete(keyOf(lease));
+      },
+    });
+  }
+
+  /** An image never changes, so it is looked at once: in a container of its own in which nothing else runs. */
+  #listImage(imageId: string): Promise<ReadonlyMap<string, ImageEntry>> {
+    const known = this.#listings.get(imageId);
+    if (known !== undefined) return known;
+    const listing = this.#readImage(imageId);
+    this.#listings.set(imageId, listing);
+    listing.catch(() => this.#listings.delete(imageId));
+    return listing;
+  }
+
+  async #readImage(imageId: string): Promise<ReadonlyMap<string, ImageEntry>> {
+    const { engine } = this.#place;
+    const id = `listing of ${imageId} by ${thisDriver()}`;
+    const lease = { id, generation: 1, deadlineMs: Date.now() + LISTING_LIFE_MS };
+    const folder = sandboxFolder(this.#place.folder, lease);
+    const plan = this.#plan(folder, imageId, { network: "none", diskBytes: 1 << 20 }, lease);
+    const container = await createContainer(engine, plan);
+    if (container === undefined)
+      throw new Failure("SandboxUnavailable", `${folder.name} is there already`, { retryable: true });
+    const whyGone = () => whyEnded(engine, container, nameOf(lease)).catch(() => undefined);
+    const way = { folder: plan.doorFolder, token: makeToken(), isGrant: true, whyGone };
+    const door = await DriverDoor.open(way);
+    const client = new DaemonClient(() => door.connect());
+    try {
+      await startContainer(engine, container, plan);
+      const { body } = await client.call({ op: "list" });
+      const listing = Listing.parse(JSON.parse(Buffer.from(body).toString("utf8")));
+      return new Map(listing.map(([path, kind, mode, uid, gid]) => [path, { kind, mode, uid, gid }]));
+    } finally {
+      client.lose(lost(nameOf(lease), "it was looked at"));
+      door.close();
+      await removeContainer(engine, container).finally(() => removeSandboxFolder(folder));
+    }
+  }
+
+  #plan(folder: SandboxFolder, imageId: string, spec: ContainerPlan["spec"], lease: Lease): ContainerPlan {
+    return {
+      ...{ name: folder.name, imageId, spec, lease, toolkit: this.#place.toolkit, driver: thisDriver() },
+      ...{ folder: folder.path, doorFolder: makeDoorFolder(folder) },
+    };
+  }
+
+  async #leftContainers(): Promise<z.infer<typeof Containers>> {
+    const filters = encodeURIComponent(JSON.stringify({ label: [LABEL.id] }));
+    const answer = await this.#place.engine.call("GET", `/containers/json?all=true&filters=${filters}`);
+    const listed = Containers.safeParse(answer.value);
+    if (listed.success) return listed.data;
+    throw new Failure("SandboxUnavailable", "the container engine does not list its containers", {
+      retryable: true,
+    });
+  }
+
+  /** Of drivers that died between container and folder. */
+  #removeLeftFolders(now: number): void {
+    for (const path of listSandboxFolders(this.#place.folder)) {
+      const record = readRecord({ path });
+      if (record !== undefined && isLeft(record.driver, record.lease.deadlineMs, now))
+        removeSandboxFolder({ path });
+    }
+  }
+}
+
+function keyOf({ id, generation }: Lease): string {
+  return JSON.stringify([id, generation]);
+}
+
+function thisDriver(): string {
+  return formatProcess(currentProcess());
+}
+
+/** Its driver is dead, or its time is over. A driver that cannot be seen from here has until the deadline. */
+function isLeft(driver: string | undefined, deadlineMs: number, now: number): boolean {
+  if (deadlineMs <= now) return true;
+  const identity = parseProcess(driver ?? "");
+  const state = identity === undefined ? "elsewhere" : processState(identity);
+  return state === "dead" || state === "rebooted";
+}
+
+/** @throws Failure SandboxUnavailable while another driver has it */
+function assertUnowned({ driver, lease }: SandboxRecord): void {
+  const identity = parseProcess(driver);
+  if (driver === thisDriver() || identity === undefined || processState(identity) !== "alive") return;
+  throw new Failure(
+    "SandboxUnavailable",
+    `${nameOf(lease)} belongs to process ${identity.pid}, which is alive`,
+    {
+      retryable: true,
+    },
+  );
+}

@@ -1,0 +1,91 @@
+// What a driver keeps on this machine about each of its sandboxes, so that another can take it over or end it: one folder
+// per sandbox, with the way in and a record.
+import { createHash, randomBytes } from "node:crypto";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { Described } from "../daemon/protocol.ts";
+import type { Lease } from "../sandbox.ts";
+
+const Text = z.string();
+const File = z.strictObject({ from: Text, to: Text });
+
+/** Read by whoever takes over; the file is ours, and what it says about the spec came from us. */
+export const SandboxRecord = z.strictObject({
+  lease: z.strictObject({ id: Text, generation: z.int(), deadlineMs: z.number() }),
+  container: Text,
+  /** The folder with the way in. */
+  door: Text,
+  imageId: Text,
+  token: z.string().regex(/^[0-9a-f]{64}$/),
+  /** As of `formatProcess`. */
+  driver: Text,
+  spec: z.strictObject({
+    image: z.strictObject({ kind: z.literal("docker"), reference: Text, files: z.array(File).readonly() }),
+    workdir: Text,
+    env: z.record(Text, Text),
+    network: z.enum(["none", "public"]),
+    diskBytes: z.number(),
+    user: Text.optional(),
+    memoryBytes: z.number().optional(),
+    cpus: z.number().optional(),
+  }),
+  imageEnv: z.record(Text, Text),
+  imageUser: Text.optional(),
+  placed: z.array(z.tuple([Text, Described])).readonly(),
+});
+export type SandboxRecord = z.infer<typeof SandboxRecord>;
+
+export interface SandboxFolder {
+  /** Of the container, and of the folder. */
+  readonly name: string;
+  readonly path: string;
+}
+
+/** Ids may hold anything, slashes included. */
+export function sandboxFolder(
+  parent: string,
+  { id, generation }: Pick<Lease, "id" | "generation">,
+): SandboxFolder {
+  const name = `t1-${createHash("sha256").update(id).digest("hex").slice(0, 24)}-${generation}`;
+  return { name, path: join(parent, name) };
+}
+
+/**
+ * Root inside may be another user here and has to pass to the socket. Others on this machine can pass too, but not list the
+ * folder, so that they find no door at which they could play the daemon.
+ *
+ * @returns the folder that is mounted into the sandbox and holds nothing but the socket
+ */
+export function makeDoorFolder(
+  { path }: SandboxFolder,
+  door = join(path, randomBytes(8).toString("hex")),
+): string {
+  mkdirSync(door, { recursive: true });
+  chmodSync(path, 0o711);
+  chmodSync(door, 0o755);
+  return door;
+}
+
+export function writeRecord({ path }: SandboxFolder, record: SandboxRecord): void {
+  const aside = join(path, `record-${process.pid}`);
+  writeFileSync(aside, JSON.stringify(record), { mode: 0o600 });
+  renameSync(aside, join(path, "record.json"));
+}
+
+/** @returns undefined when there is none, or none that we wrote */
+export function readRecord({ path }: Pick<SandboxFolder, "path">): SandboxRecord | undefined {
+  try {
+    return SandboxRecord.safeParse(JSON.parse(readFileSync(join(path, "record.json"), "utf8"))).data;
+  } catch {
+    return undefined;
+  }
+}
+
+export function removeSandboxFolder({ path }: Pick<SandboxFolder, "path">): void {
+  rmSync(path, { recursive: true, force: true });
+}
+
+export function listSandboxFolders(parent: string): readonly string[] {
+  return readdirSync(parent).map(name => join(parent, name));
+}
