@@ -55,13 +55,30 @@ export default {
       name: "no-dev-dependency-at-run-time",
       severity: "error",
       from: { path: "^(src|lambdas|containers)/", pathNot: "\\.test\\.ts$" },
-      to: { dependencyTypes: ["npm-dev"] },
+      to: { dependencyTypes: ["npm-dev"], dependencyTypesNot: ["type-only"] },
     },
     {
       name: "aws-sdk-only-at-the-edges",
       severity: "error",
       from: { path: "^src/", pathNot: "^src/(store/s3|sandbox/fargate|cli)/" },
       to: { path: "^node_modules/@aws-sdk/" },
+    },
+    {
+      name: "adapters-are-not-imported",
+      severity: "error",
+      comment: "lambdas/, containers/ and infra/ stand on src/; nothing below leans on them",
+      from: { path: "^src/" },
+      to: { path: "^(infra|lambdas|containers)/" },
+    },
+    {
+      name: "deployment-and-adapters-apart",
+      severity: "error",
+      comment: "what runs in the cloud is bundled without CDK; infra/ knows functions by their folder only",
+      from: { path: "^(infra|lambdas|containers)/" },
+      to: {
+        path: "^(infra|lambdas|containers)/",
+        pathNot: ["^$1/"],
+      },
     },
     {
       name: "src-knows-no-cdk",

@@ -15,7 +15,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: "fast",
-          include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+          include: ["{src,lambdas,containers,infra,test}/**/*.test.ts"],
           exclude: ["test/long/**"],
         },
       },

@@ -13,6 +13,8 @@ export const ERROR_NAMES = [
   "VerifierBootstrapFailed",
   "OwnerLost",
   "RunStopped",
+  "DriverLost",
+  "StageTimedOut",
 ] as const;
 export type ErrorName = (typeof ERROR_NAMES)[number];
 
@@ -35,6 +37,8 @@ const LAYER_OF: Record<FailureName, FailureLayer> = {
   VerifierBootstrapFailed: "verifier",
   OwnerLost: "runner",
   RunStopped: "runner",
+  DriverLost: "runner",
+  StageTimedOut: "runner",
 };
 
 /** Message parts of an error that a person reads: what happened and where, what was expected, how to fix it. */

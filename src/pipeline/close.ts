@@ -1,5 +1,5 @@
 // Closes a phase: fixes the list of what counts, with hashes. Everything later is a function of this list.
-import type { RewardConfig } from "../config/run-config.ts";
+import type { RewardConfig, RunConfig } from "../config/run-config.ts";
 import { Failure, InputError } from "../failure/errors.ts";
 import { readAdmitted } from "../store/claim.ts";
 import { encodeJson, readJson } from "../store/json.ts";
@@ -50,6 +50,11 @@ export async function close(
   if (closed.episodes.length < minimum) throw tooFew(closed, minimum, phase);
   await putOnce(store, closedKey(phase), encodeJson(closed));
   return closed;
+}
+
+/** Of the planned episodes half have to end by themselves; with fewer the cause is looked for, not trained around. */
+export function minimumEpisodes({ rollout }: Pick<RunConfig, "rollout">): number {
+  return Math.ceil(rollout.episodes / 2);
 }
 
 export function readClosed(store: ObjectStore, phase: PhasePrefix): Promise<ClosedPhase> {

@@ -1,5 +1,4 @@
 // Chooses the episodes of an iteration or evaluation. Safe to run again: same inputs, same key, same bytes.
-import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { encodeJsonLines, readJsonLines } from "../store/json.ts";
@@ -7,10 +6,10 @@ import { iterationPrefix, type PhasePrefix, planKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { readState } from "../store/run-state.ts";
 import { putOnce } from "../store/write-once.ts";
-import { loadTask } from "../task/load.ts";
-import { type Cursor, openPool, START, takeTasks } from "../task/pool.ts";
+import { type Cursor, START, takeTasks } from "../task/pool.ts";
 import { PlannedEpisode } from "./records.ts";
 import { readRun } from "./run-record.ts";
+import { openPlannablePool, type PlannablePool } from "./stored-pool.ts";
 
 export interface PlanOutput {
   readonly key: string;
@@ -25,7 +24,7 @@ export async function planIteration(
   { store }: { readonly store: ObjectStore },
 ): Promise<PlanOutput> {
   const { config, pool: recorded } = await readRun(store, run);
-  const pool = await openPool(recorded.folder);
+  const pool = await openPlannablePool(recorded.folder, store);
   if (pool.names.length !== recorded.taskCount) {
     throw new InputError({
       what: "the pool changed since the run was started",
@@ -45,7 +44,7 @@ export async function planIteration(
   await writePlan(
     store,
     phase,
-    pool.folder,
+    pool,
     names.map(task => ({ task, repeat: 0 })),
     deriveSeed(config.seed, "iteration", iteration),
   );
@@ -67,11 +66,11 @@ export async function planEvaluation(
   },
   { store }: { readonly store: ObjectStore },
 ): Promise<PlanOutput> {
-  const pool = await openPool(poolFolder);
+  const pool = await openPlannablePool(poolFolder, store);
   const episodes = Array.from({ length: repeats }, (_, repeat) =>
     pool.names.map(task => ({ task, repeat })),
   ).flat();
-  await writePlan(store, phase, pool.folder, episodes, deriveSeed(seed, "evaluation"));
+  await writePlan(store, phase, pool, episodes, deriveSeed(seed, "evaluation"));
   return { key: planKey(phase), episodeCount: episodes.length, next: START };
 }
 
@@ -82,13 +81,13 @@ export function readPlan(store: ObjectStore, phase: PhasePrefix): Promise<readon
 async function writePlan(
   store: ObjectStore,
   phase: PhasePrefix,
-  folder: string,
+  pool: PlannablePool,
   chosen: readonly { readonly task: string; readonly repeat: number }[],
   seed: string,
 ): Promise<void> {
   const hashes = new Map<string, string>();
   for (const { task } of chosen) {
-    if (!hashes.has(task)) hashes.set(task, (await loadTask(join(folder, task))).hashes.task);
+    if (!hashes.has(task)) hashes.set(task, await pool.hashOf(task));
   }
   const lines = chosen.map(
     ({ task, repeat }, episode): PlannedEpisode => ({

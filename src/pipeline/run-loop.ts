@@ -3,8 +3,10 @@ import type { RunConfig } from "../config/run-config.ts";
 import { encodeJson } from "../store/json.ts";
 import { iterationPrefix, policyPrefix, timingsKey } from "../store/keys.ts";
 import { advanceState, readState } from "../store/run-state.ts";
+import { minimumEpisodes } from "./close.ts";
 import { type CollectServices, collect, type EpisodeText, openText } from "./collect.ts";
 import { evaluate } from "./evaluate.ts";
+import { evaluationDue } from "./evaluation-due.ts";
 import { planIteration } from "./plan.ts";
 import { publish } from "./publish.ts";
 import type { Timings } from "./records.ts";
@@ -17,9 +19,6 @@ export interface LoopServices extends CollectServices {
   /** Called before each stage; throws when this runner must not go on. */
   readonly mayGoOn: () => Promise<void>;
 }
-
-/** Of the planned episodes this share has to end by itself; with fewer the cause is looked for, not trained around. */
-const MINIMUM_SHARE = 0.5;
 
 export async function runLoop(run: string, services: LoopServices): Promise<void> {
   const { store } = services;
@@ -45,7 +44,7 @@ export async function runLoop(run: string, services: LoopServices): Promise<void
           text,
           demonstrations: config.kind === "sft",
           ...(config.rollout.stragglers === "cut" && { enough: config.rollout.episodes }),
-          minimum: Math.ceil(config.rollout.episodes * MINIMUM_SHARE),
+          minimum: minimumEpisodes(config),
           stage,
         },
         services,
@@ -70,12 +69,13 @@ export async function runLoop(run: string, services: LoopServices): Promise<void
 async function evaluateIfDue(
   run: string,
   version: number,
-  { evaluation }: RunConfig,
+  config: RunConfig,
   stage: StageRunner,
   services: LoopServices,
 ): Promise<void> {
-  if (evaluation === undefined || version % evaluation.every !== 0) return;
-  const name = `during-${`${version}`.padStart(6, "0")}`;
+  const { evaluation } = config;
+  const name = evaluationDue(config, version);
+  if (evaluation === undefined || name === undefined) return;
   await stage("evaluate", () =>
     evaluate({ run, name, version, poolFolder: evaluation.pool, repeats: evaluation.episodes }, services),
   );

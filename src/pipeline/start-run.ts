@@ -13,9 +13,10 @@ import { criticPrefix, policyPrefix, runKey, stateKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { createState, readState } from "../store/run-state.ts";
 import { putOnce } from "../store/write-once.ts";
-import { openPool, START } from "../task/pool.ts";
+import { START } from "../task/pool.ts";
 import { newModelFiles } from "./new-model.ts";
 import type { RunRecord } from "./run-record.ts";
+import { openPlannablePool, storedPoolName } from "./stored-pool.ts";
 
 export interface StartInput {
   readonly run: string;
@@ -40,7 +41,7 @@ export async function startRun(
     });
   }
   const config = withAbsolutePaths(written, dirname(resolve(configFile)));
-  const pool = await openPool(config.tasks.pool);
+  const pool = await openPlannablePool(config.tasks.pool, store);
   const policy = await firstPolicy(config, pool.folder, store);
   const where = typeof config.policy === "string" ? config.policy : "the new model";
   const model = decodeModelFiles(policy, "language", where);
@@ -99,10 +100,12 @@ async function readSource(
 function withAbsolutePaths(config: RunConfig, folder: string): RunConfig {
   const absolute = <T>(source: T): T | string =>
     typeof source === "string" ? resolve(folder, source) : source;
+  const poolPath = (pool: string): string =>
+    storedPoolName(pool) === undefined ? resolve(folder, pool) : pool;
   const shared = {
-    tasks: { ...config.tasks, pool: resolve(folder, config.tasks.pool) },
+    tasks: { ...config.tasks, pool: poolPath(config.tasks.pool) },
     ...(config.evaluation && {
-      evaluation: { ...config.evaluation, pool: resolve(folder, config.evaluation.pool) },
+      evaluation: { ...config.evaluation, pool: poolPath(config.evaluation.pool) },
     }),
   };
   if (config.kind === "sft")

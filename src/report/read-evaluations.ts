@@ -1,7 +1,7 @@
 // The evaluations of a run, grouped into series: the same pool and number of episodes at several versions.
 import { type Comparison, EvaluationSummary } from "../evaluation/summary.ts";
-import { compare } from "../pipeline/evaluate.ts";
 import { ClosedPhase } from "../pipeline/records.ts";
+import { compare } from "../pipeline/summarise-evaluation.ts";
 import { closedKey, evaluationPrefix, summaryKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { mapSome, readOptional, tryRead } from "./read-parts.ts";

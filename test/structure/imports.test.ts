@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");
+const FOLDERS = ["src", "infra", "lambdas", "containers"];
 const copy = mkdtempSync(join(tmpdir(), "t1-imports-"));
 afterAll(() => rmSync(copy, { recursive: true, force: true }));
 
@@ -15,17 +16,16 @@ function cruise(planted: Readonly<Record<string, string>>): {
 } {
   for (const name of ["package.json", "tsconfig.json", ".dependency-cruiser.mjs"])
     cpSync(join(ROOT, name), join(copy, name));
-  rmSync(join(copy, "src"), { recursive: true, force: true });
+  for (const folder of FOLDERS) rmSync(join(copy, folder), { recursive: true, force: true });
   for (const [path, text] of Object.entries(planted)) {
     mkdirSync(join(copy, path, ".."), { recursive: true });
     writeFileSync(join(copy, path), text);
   }
   if (spawnSync("test", ["-e", join(copy, "node_modules")]).status !== 0)
     symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
-  const result = spawnSync("node_modules/.bin/depcruise", ["--config", ".dependency-cruiser.mjs", "src"], {
-    cwd: copy,
-    encoding: "utf8",
-  });
+  const folders = FOLDERS.filter(folder => Object.keys(planted).some(path => path.startsWith(`${folder}/`)));
+  const options = ["--config", ".dependency-cruiser.mjs", ...folders];
+  const result = spawnSync("node_modules/.bin/depcruise", options, { cwd: copy, encoding: "utf8" });
   return { status: result.status, output: result.stdout + result.stderr };
 }
 
@@ -43,6 +43,19 @@ describe("import rules", () => {
     expect(output).toContain("no-upward-import-from-tensor: src/tensor/up.ts → src/cli/x.ts");
     expect(output).toContain("room-without-a-place: src/model/uses.ts → src/utils/anything.ts");
     expect(output).toContain("no-cycles");
+  });
+
+  it("find adapters that are imported, and a deployment that reaches into them", () => {
+    const { status, output } = cruise({
+      "src/pipeline/x.ts": 'import { z } from "../../lambdas/plan/handler.ts";\nexport const x = z;\n',
+      "lambdas/plan/handler.ts": "export const z = 1;\n",
+      "infra/stack.ts": 'import { z } from "../lambdas/plan/handler.ts";\nexport const y = z;\n',
+      "src/store/cdk.ts": 'import { App } from "aws-cdk-lib";\nexport const app = new App();\n',
+    });
+    expect(status).not.toBe(0);
+    expect(output).toContain("adapters-are-not-imported: src/pipeline/x.ts");
+    expect(output).toContain("deployment-and-adapters-apart: infra/stack.ts");
+    expect(output).toContain("src-knows-no-cdk: src/store/cdk.ts");
   });
 
   it("pass imports downwards", () => {

@@ -1,0 +1,63 @@
+// What the machines are made of: names and ARNs of the deployed parts, and the limits of the deployment.
+
+export const STAGES = [
+  "plan",
+  "prepare",
+  "score",
+  "close",
+  "publish",
+  "evaluate",
+  "preflight",
+  "cost",
+] as const;
+export type StageName = (typeof STAGES)[number];
+
+/** A Lambda function that runs one stage of src/pipeline. */
+interface Stage {
+  readonly arn: string;
+  readonly timeoutSeconds: number;
+}
+
+export interface Parts {
+  /** `aws`, `aws-cn`, …: the first part of every integration's ARN. */
+  readonly partition: string;
+  /** Name of the store's bucket. */
+  readonly bucket: string;
+  readonly stages: Readonly<Record<StageName, Stage>>;
+  readonly driver: {
+    readonly clusterArn: string;
+    /** Family, not revision: a deployment ends the old revision, and a run under way has to go on. */
+    readonly family: string;
+    readonly container: string;
+    readonly subnets: readonly string[];
+    readonly securityGroup: string;
+    /** Above the driver's own limit, so that it can end its sandboxes and write what it has. */
+    readonly timeoutSeconds: number;
+    /** Try Spot first. */
+    readonly spot: boolean;
+  };
+  readonly training: {
+    readonly jobDefinition: string;
+    readonly onDemandQueueArn: string;
+    /** Tried first when there is one. */
+    readonly spotQueueArn?: string;
+    readonly timeoutSeconds: number;
+  };
+  readonly rollouts: {
+    /** Drivers at work at once. */
+    readonly maxConcurrency: number;
+    readonly toleratedFailurePercentage: number;
+  };
+  readonly limits: {
+    readonly runSeconds: number;
+    readonly iterationSeconds: number;
+    readonly evaluationSeconds: number;
+    /** After these a new execution takes over: a history ends at 25,000 events. */
+    readonly iterationsPerExecution: number;
+  };
+  readonly machines: {
+    readonly runArn: string;
+    readonly iterationArn: string;
+    readonly evaluationArn: string;
+  };
+}

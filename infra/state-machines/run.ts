@@ -1,0 +1,124 @@
+// A run of any kind (sft, critic-warmup, ppo): iteration after iteration from wherever the run's state stands, each as
+// an execution of its own, so that this history grows by few events. What to do next is read from the store each time:
+// a machine that was stopped, failed or replaced goes on by being started again.
+import { type Definition, inOrder } from "./asl.ts";
+import type { Parts } from "./parts.ts";
+import { execution, fail, handOver, stage } from "./tasks.ts";
+
+/**
+ * Input: `{ run }`, and where wanted
+ * - `from: { run, version?, critic?: { run, version? } }`: the run is made anew, with the settings of another run, from
+ *   one of its checkpoints, and with the critic of a warm-up;
+ * - `overlap`: one-step asynchrony;
+ * - `budgetUsd`: no iteration is begun once this much is spent;
+ * - `session`, `generation`: part of the names of executions. A resumed run takes a new session.
+ */
+export function runMachine(parts: Parts): Definition {
+  const name = (rest: string): string => `{% $run & '-' & $session & ${rest} %}`;
+  return {
+    QueryLanguage: "JSONata",
+    Comment: "a run: iterations until it is done, stopped or out of budget",
+    TimeoutSeconds: parts.limits.runSeconds,
+    ...inOrder({
+      Begin: {
+        Type: "Pass",
+        Assign: {
+          run: "{% $states.input.run %}",
+          session: "{% $exists($states.input.session) ? $states.input.session : 's1' %}",
+          generation: "{% $exists($states.input.generation) ? $states.input.generation : 0 %}",
+          overlap: "{% $exists($states.input.overlap) ? $states.input.overlap : false %}",
+          budgetUsd: "{% $exists($states.input.budgetUsd) ? $states.input.budgetUsd : null %}",
+          iterationsHere: 0,
+        },
+      },
+      Preflight: stage(parts, "preflight", {
+        run: "{% $run %}",
+        from: "{% $exists($states.input.from) ? $states.input.from : null %}",
+        overlap: "{% $overlap %}",
+        execution: "{% $states.context.Execution.Name %}",
+      }),
+      Meter: stage(
+        parts,
+        "cost",
+        { run: "{% $run %}", budgetUsd: "{% $budgetUsd %}" },
+        { Assign: { meter: "{% $states.result.Payload %}" } },
+      ),
+      WhatNext: {
+        Type: "Choice",
+        Choices: [
+          { Condition: "{% $meter.next = 'done' %}", Next: "Done" },
+          { Condition: "{% $meter.next = 'stopped' %}", Next: "Stopped" },
+          { Condition: "{% $meter.next = 'budget-spent' %}", Next: "BudgetSpent" },
+          {
+            Condition: `{% $iterationsHere >= ${parts.limits.iterationsPerExecution} %}`,
+            Next: "ContinueAsNew",
+          },
+          { Condition: "{% $meter.next = 'evaluate' %}", Next: "EvaluateFirst" },
+        ],
+      },
+      Iterate: {
+        ...execution(
+          parts,
+          parts.machines.iterationArn,
+          name("'-i' & $formatNumber($meter.iteration, '000000')"),
+          {
+            run: "{% $run %}",
+            iteration: "{% $meter.iteration %}",
+            overlap: "{% $overlap %}",
+            last: "{% $meter.last %}",
+          },
+          parts.limits.iterationSeconds,
+        ),
+        Assign: { iterationsHere: "{% $iterationsHere + 1 %}" },
+        Next: "Meter",
+      },
+      EvaluateFirst: {
+        Comment: "The version at hand: the untrained one, or one whose runner ended after publishing it",
+        ...execution(
+          parts,
+          parts.machines.evaluationArn,
+          name("'-e' & $formatNumber($meter.iteration, '000000')"),
+          { run: "{% $run %}", evaluation: "{% $meter.evaluation %}", version: "{% $meter.iteration %}" },
+          parts.limits.evaluationSeconds,
+        ),
+        Assign: { iterationsHere: "{% $iterationsHere + 1 %}" },
+        Next: "Meter",
+      },
+      ContinueAsNew: {
+        ...handOver(
+          parts,
+          parts.machines.runArn,
+          name("'-g' & $string($generation + 1)"),
+          {
+            run: "{% $run %}",
+            session: "{% $session %}",
+            generation: "{% $generation + 1 %}",
+            overlap: "{% $overlap %}",
+            budgetUsd: "{% $budgetUsd %}",
+          },
+          {
+            // Refused where the same step was made before: the one that was started then goes on.
+            Catch: [{ ErrorEquals: ["StepFunctions.ExecutionAlreadyExistsException"], Next: "HandedOver" }],
+          },
+        ),
+        Next: "HandedOver",
+      },
+      HandedOver: {
+        Type: "Succeed",
+        Output: { run: "{% $run %}", outcome: "handed-over", generation: "{% $generation + 1 %}" },
+      },
+      Done: {
+        Type: "Succeed",
+        Output: { run: "{% $run %}", outcome: "done", spentUsd: "{% $meter.spentUsd %}" },
+      },
+      Stopped: {
+        Type: "Succeed",
+        Output: { run: "{% $run %}", outcome: "stopped", spentUsd: "{% $meter.spentUsd %}" },
+      },
+      BudgetSpent: fail(
+        "BudgetSpent",
+        "the run's budget is spent; start it again with a higher budgetUsd to go on",
+      ),
+    }),
+  };
+}

@@ -1,0 +1,79 @@
+// What every function here has in common: input and environment checked by a schema, one open store per container, an
+// end in time, and errors under the names that state machines match on.
+import middy from "@middy/core";
+import type { Context } from "aws-lambda";
+import { z } from "zod";
+import { Failure, InputError } from "../src/failure/errors.ts";
+import type { ObjectStore } from "../src/store/object-store.ts";
+import { openStore } from "../src/store/open-store.ts";
+
+export interface StageContext {
+  readonly store: ObjectStore;
+}
+
+/**
+ * @param input of the event; unknown keys are refused, so that a machine and its function cannot drift apart unseen
+ * @param work one call into src/
+ */
+export function stageHandler<Input extends z.ZodType, Output>(
+  input: Input,
+  work: (input: z.output<Input>, context: StageContext) => Promise<Output>,
+) {
+  return middy<unknown, Output>({ timeoutEarlyInMillis: EARLY_MS, timeoutEarlyResponse: timedOut })
+    .onError(({ error, event, context }) => report(error, event, context))
+    .handler(async (event: unknown) =>
+      work(parse(input, event, "the event"), { store: await openedStore() }),
+    );
+}
+
+/** Left for the answer to travel: the function is not ended by Lambda, whose error would say nothing of the stage. */
+const EARLY_MS = 10_000;
+
+function timedOut(): never {
+  throw new Failure(
+    "StageTimedOut",
+    "the stage was not done in time; run again it goes on from what is there",
+    {
+      retryable: true,
+    },
+  );
+}
+
+/** @throws InputError naming each variable that is missing or wrong */
+export function readEnvironment<Shape extends z.ZodRawShape>(shape: Shape): z.output<z.ZodObject<Shape>> {
+  return parse(z.object(shape), process.env, "the environment");
+}
+
+/** Elsewhere than on Fargate there are no quotas to ask for, no images to build and no service to wake. */
+export function sandboxKind(): "fargate" | "bubblewrap" {
+  return readEnvironment({ T1_SANDBOXES: z.enum(["fargate", "bubblewrap"]) }).T1_SANDBOXES;
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, where: string): z.output<Schema> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "(top)"}: ${message}`);
+  throw new InputError({ what: "invalid input of a stage", where, expected: problems.join("; ") });
+}
+
+let store: Promise<ObjectStore> | undefined;
+
+function openedStore(): Promise<ObjectStore> {
+  store ??= openStore(readEnvironment({ T1_STORE_URL: z.string().min(1) }).T1_STORE_URL).catch(error => {
+    store = undefined; // the next call tries again
+    throw error;
+  });
+  return store;
+}
+
+/** The log holds what the machine's history does not: the stack, and what was asked for. */
+function report(error: Error | null | undefined, event: unknown, context: Context): void {
+  console.error({
+    message: error?.message,
+    name: error?.name,
+    stack: error?.stack,
+    cause: error?.cause instanceof Error ? error.cause.message : error?.cause,
+    event,
+    requestId: context.awsRequestId,
+  });
+}

@@ -1,0 +1,11 @@
+// Which versions of a policy the run evaluates by itself, and what those evaluations are called.
+import type { RunConfig } from "../config/run-config.ts";
+
+/** @returns the name of the evaluation, undefined where none is due for this version */
+export function evaluationDue(
+  { evaluation }: Pick<RunConfig, "evaluation">,
+  version: number,
+): string | undefined {
+  if (evaluation === undefined || version % evaluation.every !== 0) return undefined;
+  return `during-${`${version}`.padStart(6, "0")}`;
+}

@@ -1,0 +1,148 @@
+// Pools of tasks that lie in the store instead of in a folder, so that stages on other machines can read them. A config
+// names one as `store:NAME`.
+//   pools/<name>/tasks/<task>.tar    the task's folder
+//   pools/<name>/pool.json           names and content hashes, written last
+import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { extract } from "tar-stream";
+import { z } from "zod";
+import { InputError, InvariantError } from "../failure/errors.ts";
+import { packFolder } from "../sandbox/tar.ts";
+import { encodeJson, readJson } from "../store/json.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { putOnce } from "../store/write-once.ts";
+import { loadTask } from "../task/load.ts";
+import { openPool } from "../task/pool.ts";
+
+/** What planning needs to know of a pool. */
+export interface PlannablePool {
+  /** As a run records it: an absolute folder, or `store:NAME`. */
+  readonly folder: string;
+  /** Sorted. */
+  readonly names: readonly string[];
+  readonly hashOf: (task: string) => Promise<string>;
+}
+
+const PoolIndex = z.strictObject({
+  format: z.literal("t1-pool-1"),
+  tasks: z.array(
+    z.strictObject({
+      name: z.string().regex(/^[^/\0]+$/),
+      hash: z.string().regex(/^[0-9a-f]{64}$/),
+    }),
+  ),
+});
+
+const SCHEME = "store:";
+
+/** @returns undefined for the path of a folder @throws InputError for a name that cannot be part of a key */
+export function storedPoolName(folder: string): string | undefined {
+  if (!folder.startsWith(SCHEME)) return undefined;
+  const name = folder.slice(SCHEME.length);
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) return name;
+  throw new InputError({
+    what: "invalid name of a stored pool",
+    where: folder,
+    expected: "store: and 1 to 64 letters, digits, dots, dashes or underscores",
+    fix: "e.g. store:train-15k",
+  });
+}
+
+/** Puts a folder of tasks into the store under a name. Safe to run again with the same tasks. */
+export async function storePool(
+  { folder, name }: { readonly folder: string; readonly name: string },
+  { store }: { readonly store: ObjectStore },
+): Promise<{ readonly taskCount: number }> {
+  storedPoolName(`${SCHEME}${name}`);
+  const pool = await openPool(folder);
+  const tasks: { name: string; hash: string }[] = [];
+  for (const task of pool.names) {
+    const { hashes } = await loadTask(join(pool.folder, task));
+    // Named by content: times in the archive differ from one packing to the next, the task does not.
+    const key = taskKey(name, hashes.task);
+    if ((await store.head(key)) === undefined)
+      await store.put(key, await packFolder(join(pool.folder, task)), { ifNoneMatch: "*" });
+    tasks.push({ name: task, hash: hashes.task });
+  }
+  await putOnce(store, indexKey(name), encodeJson({ format: "t1-pool-1", tasks }));
+  return { taskCount: tasks.length };
+}
+
+/** Opens what a config names: a folder, or a pool of the store. @throws InputError when it is missing or empty */
+export async function openPlannablePool(folder: string, store: ObjectStore): Promise<PlannablePool> {
+  const name = storedPoolName(folder);
+  if (name === undefined) {
+    const pool = await openPool(folder);
+    return { ...pool, hashOf: async task => (await loadTask(join(pool.folder, task))).hashes.task };
+  }
+  const hashes = await readIndex(store, name);
+  return {
+    folder,
+    names: [...hashes.keys()].sort(),
+    hashOf: async task => hashOf(hashes, task),
+  };
+}
+
+/**
+ * Brings tasks of a stored pool into a folder, each in one of its name.
+ *
+ * @param tasks names; those of a pool in a folder need no bringing
+ */
+export async function fetchTasks(
+  { pool, tasks, into }: { readonly pool: string; readonly tasks: readonly string[]; readonly into: string },
+  { store }: { readonly store: ObjectStore },
+): Promise<void> {
+  const hashes = await readIndex(store, pool);
+  for (const task of new Set(tasks)) {
+    const key = taskKey(pool, hashOf(hashes, task));
+    const found = await store.get(key);
+    if (found === undefined)
+      throw new InputError({
+        what: "a task of the pool is missing",
+        where: key,
+        fix: "store the pool again",
+      });
+    await unpack(found.body, join(into, task), key);
+  }
+}
+
+async function readIndex(store: ObjectStore, name: string): Promise<Map<string, string>> {
+  const { tasks } = await readJson(store, indexKey(name), PoolIndex);
+  return new Map(tasks.map(task => [task.name, task.hash]));
+}
+
+function hashOf(hashes: ReadonlyMap<string, string>, task: string): string {
+  const hash = hashes.get(task);
+  if (hash === undefined) throw new InvariantError("a task is not in its pool", { task });
+  return hash;
+}
+
+function indexKey(name: string): string {
+  return `pools/${name}/pool.json`;
+}
+
+function taskKey(name: string, hash: string): string {
+  return `pools/${name}/tasks/${hash}.tar`;
+}
+
+/** Archives are our own (`packFolder`), but whoever can write to the store could write outside the folder by one. */
+async function unpack(tar: Uint8Array, folder: string, where: string): Promise<void> {
+  const reader = extract();
+  reader.end(tar);
+  await mkdir(folder, { recursive: true });
+  for await (const entry of reader) {
+    const { name, type, mode, linkname } = entry.header;
+    const parts = name.replace(/\/$/, "").split("/");
+    if (parts.some(part => part === "" || part === "." || part === ".."))
+      throw new InputError({ what: "an archive leads out of its folder", where, expected: name });
+    const path = join(folder, ...parts);
+    const chunks: Buffer[] = [];
+    for await (const chunk of entry as AsyncIterable<Buffer>) chunks.push(chunk);
+    if (type === "directory") await mkdir(path, { recursive: true });
+    else {
+      await mkdir(dirname(path), { recursive: true });
+      if (type === "symlink") await symlink(linkname ?? "", path);
+      else await writeFile(path, Buffer.concat(chunks), { mode, flag: "wx" });
+    }
+  }
+}

@@ -1,0 +1,86 @@
+// `usage.json` of a phase: how long sandboxes, drivers and training worked, so that a run can say what it has cost
+// without reading every episode again.
+import { z } from "zod";
+import { encodeJson, parseJson } from "../store/json.ts";
+import { episodePrefix, evaluationPrefix, iterationPrefix, type PhasePrefix } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { readPlan } from "./plan.ts";
+import type { EpisodeRecord } from "./records.ts";
+import { readAttempts } from "./score.ts";
+
+const Seconds = z.number().nonnegative();
+
+export const PhaseUsage = z.strictObject({
+  format: z.literal("t1-usage-1"),
+  episodeCount: z.int().nonnegative(),
+  groupCount: z.int().nonnegative(),
+  sandboxSeconds: Seconds,
+  driverSeconds: Seconds,
+  rolloutSeconds: Seconds,
+  training: z.strictObject({ seconds: Seconds, market: z.enum(["spot", "on-demand"]) }).optional(),
+});
+export type PhaseUsage = z.infer<typeof PhaseUsage>;
+
+function usageKey(phase: PhasePrefix): string {
+  return `${phase}usage.json`;
+}
+
+/** Measures a finished phase and writes it down; a second measurement changes nothing. */
+export async function recordUsage(
+  {
+    phase,
+    episodesPerDriver,
+    training,
+  }: {
+    readonly phase: PhasePrefix;
+    readonly episodesPerDriver: number;
+    readonly training?: PhaseUsage["training"];
+  },
+  { store }: { readonly store: ObjectStore },
+): Promise<void> {
+  const plan = await readPlan(store, phase);
+  const attempts = await Promise.all(
+    plan.map(({ episode }) => readAttempts(store, episodePrefix(phase, episode))),
+  );
+  const usage: PhaseUsage = {
+    format: "t1-usage-1",
+    ...measure(attempts, episodesPerDriver),
+    ...(training !== undefined && { training }),
+  };
+  await store.put(usageKey(phase), encodeJson(usage), { ifNoneMatch: "*" });
+}
+
+/** @param attempts of each episode; consecutive episodes shared a driver, which lived as long as the longest of them */
+function measure(attempts: readonly (readonly EpisodeRecord[])[], episodesPerDriver: number) {
+  const secondsOf = attempts.map(records => sum(records.map(({ times }) => times.totalMs / 1000)));
+  const groups = Array.from({ length: Math.ceil(attempts.length / episodesPerDriver) }, (_, group) =>
+    Math.max(...secondsOf.slice(group * episodesPerDriver, (group + 1) * episodesPerDriver)),
+  );
+  const all = attempts.flat();
+  const starts = all.map(({ startedAt }) => Date.parse(startedAt) / 1000);
+  const ends = all.map(({ times }, index) => starts[index] + times.totalMs / 1000);
+  return {
+    episodeCount: attempts.length,
+    groupCount: groups.length,
+    sandboxSeconds: sum(secondsOf),
+    driverSeconds: sum(groups),
+    rolloutSeconds: all.length === 0 ? 0 : Math.max(...ends) - Math.min(...starts),
+  };
+}
+
+/** Of every phase that was measured so far. */
+export async function readUsages(store: ObjectStore, run: string, iterations: number): Promise<PhaseUsage[]> {
+  const evaluations = await Array.fromAsync(store.folders(`runs/${run}/evaluations/`));
+  const phases = [
+    ...Array.from({ length: iterations }, (_, iteration) => iterationPrefix(run, iteration)),
+    ...evaluations.map(name => evaluationPrefix(run, name)),
+  ];
+  const found = await Promise.all(phases.map(phase => store.get(usageKey(phase))));
+  return found.flatMap((object, index) =>
+    object === undefined ? [] : [parseJson(object.body, usageKey(phases[index]), PhaseUsage)],
+  );
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

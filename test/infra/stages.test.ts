@@ -1,0 +1,194 @@
+// The functions as machines call them: on a real run in a folder store, by the payloads of the deployed definitions.
+import { rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import type { Context } from "aws-lambda";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { z } from "zod";
+import { CloseEvent, handler as close } from "../../lambdas/close/handler.ts";
+import { CostEvent, handler as cost } from "../../lambdas/cost/handler.ts";
+import { EvaluateEvent } from "../../lambdas/evaluate/handler.ts";
+import { PlanEvent, handler as plan } from "../../lambdas/plan/handler.ts";
+import { PreflightEvent, handler as preflight } from "../../lambdas/preflight/handler.ts";
+import { PrepareEvent, handler as prepare } from "../../lambdas/prepare/handler.ts";
+import { PublishEvent } from "../../lambdas/publish/handler.ts";
+import { ScoreEvent, handler as score } from "../../lambdas/score/handler.ts";
+import { parseRunConfig } from "../../src/config/parse-config.ts";
+import { EpisodeGroup, samplingVersion } from "../../src/pipeline/groups.ts";
+import { describeSoftware } from "../../src/pipeline/run-record.ts";
+import { startRun } from "../../src/pipeline/start-run.ts";
+import { storePool } from "../../src/pipeline/stored-pool.ts";
+import { readJsonLines } from "../../src/store/json.ts";
+import type { ObjectStore } from "../../src/store/object-store.ts";
+import { openStore } from "../../src/store/open-store.ts";
+import { advanceState, readState } from "../../src/store/run-state.ts";
+import { makeTinyRun, type TinyRun } from "../run/tiny-run.ts";
+import { type Definition, definitionsOf, synthesize } from "./synthesized.ts";
+
+const { templates } = synthesize();
+let tiny: TinyRun;
+let store: ObjectStore;
+
+const context = (remainingMs = 60_000) =>
+  ({ awsRequestId: "test", getRemainingTimeInMillis: () => remainingMs }) as Context;
+
+/** Calls a function as Lambda does, with the environment that its deployment gives it. */
+// biome-ignore lint/suspicious/noExplicitAny: events and answers are JSON here
+async function call(handler: any, event: unknown, remainingMs?: number): Promise<any> {
+  const answer = await handler(JSON.parse(JSON.stringify(event)), context(remainingMs));
+  return answer === undefined ? undefined : JSON.parse(JSON.stringify(answer));
+}
+
+beforeAll(async () => {
+  tiny = await makeTinyRun({ tasks: 6, iterations: 2, settings: "rollout:\n  episodes: 5\n" });
+  store = await openStore(tiny.store);
+  await storePool({ folder: tiny.pool, name: "tiny" }, { store });
+  const text = (await readFile(tiny.config, "utf8")).replace("pool: pool", "pool: store:tiny");
+  await startRun(
+    {
+      run: "r",
+      config: parseRunConfig(text, tiny.config),
+      configFile: tiny.config,
+      software: describeSoftware("0"),
+      createdAt: new Date(0),
+    },
+    { store },
+  );
+  const environments = Object.values(templates.pipeline.Resources)
+    .filter(({ Type }) => Type === "AWS::Lambda::Function")
+    .map(({ Properties }) => Properties.Environment.Variables);
+  Object.assign(process.env, ...environments, {
+    T1_STORE_URL: tiny.store,
+    T1_SANDBOXES: "bubblewrap",
+    T1_EPISODES_PER_DRIVER: "2",
+  });
+}, 120_000);
+afterAll(() => rmSync(tiny.folder, { recursive: true, force: true }));
+
+describe("payloads of the definitions", () => {
+  const schemas: Record<string, z.ZodType> = {
+    Plan: PlanEvent,
+    Prepare: PrepareEvent,
+    Score: ScoreEvent,
+    Close: CloseEvent,
+    Publish: PublishEvent,
+    Evaluate: EvaluateEvent,
+    Preflight: PreflightEvent,
+    Cost: CostEvent,
+  };
+  /** Every call of a function in a definition: its name, and the keys of its payload. */
+  function* calls(chart: Definition): Generator<[stage: string, keys: string[]]> {
+    for (const state of Object.values<Definition>(chart.States)) {
+      if (state.Resource?.endsWith("lambda:invoke"))
+        yield [
+          /<(\w+?)Function/.exec(state.Arguments.FunctionName)?.[1] ?? "",
+          Object.keys(state.Arguments.Payload),
+        ];
+      for (const inner of [state.ItemProcessor, ...(state.Branches ?? [])]) if (inner) yield* calls(inner);
+    }
+  }
+
+  it("have the keys that the functions expect, no more and no fewer", () => {
+    const seen = new Set<string>();
+    for (const definition of Object.values(definitionsOf(templates))) {
+      for (const [stage, keys] of calls(definition)) {
+        seen.add(stage);
+        // A value of the wrong type is refused too, but each key by its own name: only keys are looked at here.
+        const { error } = schemas[stage].safeParse(Object.fromEntries(keys.map(key => [key, Symbol(key)])));
+        const issues = error?.issues.flatMap(issue =>
+          issue.code === "invalid_union" ? issue.errors.toSorted((a, b) => a.length - b.length)[0] : [issue],
+        );
+        const unknown = issues?.filter(({ code }) => code === "unrecognized_keys");
+        const missing = issues?.filter(({ path }) => path.length > 0 && !keys.includes(String(path[0])));
+        expect([stage, unknown, missing]).toEqual([stage, [], []]);
+      }
+    }
+    expect([...seen].sort()).toEqual(Object.keys(schemas).sort());
+  });
+});
+
+describe("an iteration whose drivers are lost", () => {
+  it("is planned in groups, recorded as failed, not closed, and planned again", async () => {
+    expect(await call(preflight, { run: "r", from: null, overlap: false, execution: "r-s1" })).toEqual({
+      kind: "ppo",
+      iterations: 2,
+    });
+    expect(await call(cost, { run: "r", budgetUsd: null })).toEqual({
+      next: "iterate",
+      iteration: 0,
+      last: false,
+      spentUsd: 0,
+    });
+    const planned = await call(plan, { run: "r", iteration: 0, overlap: false });
+    expect(planned).toMatchObject({ groupCount: 3, episodeCount: 5, policyVersion: 0 });
+    const groups = await readJsonLines(store, planned.groupsKey, EpisodeGroup);
+    expect(groups.map(({ episodes }) => episodes)).toEqual(["0,1", "2,3", "4"]);
+    expect(await call(plan, { run: "r", iteration: 0, overlap: false })).toEqual(planned);
+    expect(await call(prepare, { phase: planned.phase })).toEqual({ ready: true, waiting: 0 });
+    expect(await call(score, { phase: planned.phase })).toEqual({ lostCount: 5 });
+    expect(await call(score, { phase: planned.phase })).toEqual({ lostCount: 0 });
+    const closing = call(close, { phase: planned.phase, policyVersion: 0, pool: planned.pool });
+    await expect(closing).rejects.toMatchObject({
+      name: "InputError",
+      message: expect.stringContaining("5 failed"),
+    });
+    expect((await readState(store, "r")).state.rolloutsClosed).toBe(0);
+    expect(await call(plan, { run: "r", iteration: 0, overlap: false })).toEqual(planned);
+  });
+
+  it("stops when it is told to, and when its budget is spent", async () => {
+    const free = { run: "r", budgetUsd: 1 };
+    expect(await call(cost, free)).toMatchObject({ next: "iterate" });
+    const usage = {
+      format: "t1-usage-1",
+      episodeCount: 5,
+      groupCount: 3,
+      sandboxSeconds: 100_000,
+      driverSeconds: 1000,
+      rolloutSeconds: 1000,
+    };
+    await store.put("runs/r/evaluations/x/usage.json", JSON.stringify(usage), { ifNoneMatch: "*" });
+    const spent = await call(cost, free);
+    expect(spent.next).toBe("budget-spent");
+    expect(spent.spentUsd).toBeGreaterThan(1);
+    expect(await call(cost, { run: "r", budgetUsd: 1000 })).toMatchObject({ next: "iterate" });
+    await advanceState(store, "r", await readState(store, "r"), { kind: "stop", reason: "test" });
+    expect(await call(cost, { run: "r", budgetUsd: null })).toMatchObject({ next: "stopped" });
+    await advanceState(store, "r", await readState(store, "r"), { kind: "resume" });
+  });
+
+  it("keeps the overlap it was first started with", async () => {
+    const other = call(preflight, { run: "r", from: null, overlap: true, execution: "r-s2" });
+    await expect(other).rejects.toMatchObject({ name: "InputError" });
+    expect([samplingVersion(0, true), samplingVersion(1, true), samplingVersion(7, true)]).toEqual([0, 0, 6]);
+    expect(samplingVersion(7, false)).toBe(7);
+  });
+
+  it("can be made anew from a checkpoint, once", async () => {
+    const event = { run: "fork", from: { run: "r", version: 0 }, overlap: false, execution: "fork-s1" };
+    expect(await call(preflight, event)).toMatchObject({ kind: "ppo" });
+    expect(await call(preflight, event)).toMatchObject({ kind: "ppo" });
+    expect((await readState(store, "fork")).state).toMatchObject({ rolloutsClosed: 0, policyPublished: 0 });
+    const copied = await store.get("runs/fork/policies/000000/model.safetensors");
+    expect(copied?.body).toEqual((await store.get("runs/r/policies/000000/model.safetensors"))?.body);
+  });
+});
+
+describe("every function", () => {
+  it("refuses unknown keys by the name that machines match on", async () => {
+    const answer = call(score, { phase: "runs/r/iterations/000000/", retries: 3 });
+    await expect(answer).rejects.toMatchObject({
+      name: "InputError",
+      message: expect.stringContaining("retries"),
+    });
+  });
+
+  it("refuses a key that is no phase", async () => {
+    await expect(call(score, { phase: "runs/../etc" })).rejects.toMatchObject({ name: "InputError" });
+  });
+
+  it("ends before Lambda would end it", async () => {
+    // Ten seconds are left for the answer; of the 10,001 ms that remain, the stage has one.
+    const answer = call(score, { phase: "runs/r/iterations/000000/" }, 10_001);
+    await expect(answer).rejects.toMatchObject({ name: "StageTimedOut" });
+  });
+});

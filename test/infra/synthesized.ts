@@ -1,0 +1,68 @@
+// The app's templates, made once per test file. Functions are not bundled here: bundles.test.ts does that.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { App } from "aws-cdk-lib";
+import { afterAll } from "vitest";
+import { DeploymentConfig } from "../../infra/config.ts";
+import type { TemplateJson } from "../../infra/lint/template.ts";
+import { addStacks } from "../../infra/stacks.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+export interface Synthesized {
+  readonly app: App;
+  readonly config: DeploymentConfig;
+  /** By the part's name: storage, network, … */
+  readonly templates: Readonly<Record<string, TemplateJson>>;
+}
+
+export function synthesize(settings: unknown = {}): Synthesized {
+  const outdir = mkdtempSync(join(tmpdir(), "t1-synth-"));
+  afterAll(() => rmSync(outdir, { recursive: true, force: true }));
+  const { context } = JSON.parse(readFileSync(join(ROOT, "cdk.json"), "utf8"));
+  const app = new App({ outdir, context: { ...context, "aws:cdk:bundling-stacks": [] } });
+  const config = DeploymentConfig.parse(settings);
+  addStacks(app, config);
+  const { stacks } = app.synth();
+  const templates = Object.fromEntries(
+    stacks.map(stack => [stack.stackName.slice(config.name.length + 1), stack.template as TemplateJson]),
+  );
+  return { app, config, templates };
+}
+
+/** A machine's definition as plain JSON; what only a deployment knows stands as `<LogicalId>`. */
+export function definitionsOf(templates: Synthesized["templates"]): Record<string, Definition> {
+  const machines = Object.values(templates.pipeline.Resources).filter(
+    ({ Type }) => Type === "AWS::StepFunctions::StateMachine",
+  );
+  return Object.fromEntries(
+    machines.map(({ Properties }) => [
+      Properties.StateMachineName.replace(/^.*-/, ""),
+      JSON.parse(flatten(Properties.DefinitionString)),
+    ]),
+  );
+}
+// biome-ignore lint/suspicious/noExplicitAny: read here and there by tests
+export type Definition = any;
+
+/** Intrinsic functions as readable text. */
+export function flatten(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value !== "object" || value === null) return String(value);
+  const [[name, argument]] = Object.entries(value);
+  switch (name) {
+    case "Ref":
+      return `<${argument}>`;
+    case "Fn::GetAtt":
+      return `<${(argument as string[]).join(".")}>`;
+    case "Fn::ImportValue":
+      return `<${String(argument).replace(/^.*:ExportsOutput(Ref|FnGetAtt)/, "")}>`;
+    case "Fn::Join": {
+      const [separator, parts] = argument as [string, unknown[]];
+      return parts.map(flatten).join(separator);
+    }
+    default:
+      return `<${name}>`;
+  }
+}

@@ -1,0 +1,105 @@
+// The driver's and the trainer's programs as a state machine starts them, with sandboxes of this machine: a group that
+// is interrupted is finished by a second driver, and the trainer trains on what both played.
+import { spawn } from "node:child_process";
+import { rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, it, onTestFinished } from "vitest";
+import { parseRunConfig } from "../../src/config/parse-config.ts";
+import { close } from "../../src/pipeline/close.ts";
+import { writeGroups } from "../../src/pipeline/groups.ts";
+import { planIteration } from "../../src/pipeline/plan.ts";
+import { describeSoftware } from "../../src/pipeline/run-record.ts";
+import { score } from "../../src/pipeline/score.ts";
+import { startRun } from "../../src/pipeline/start-run.ts";
+import { storePool } from "../../src/pipeline/stored-pool.ts";
+import { iterationPrefix, manifestKey, policyPrefix } from "../../src/store/keys.ts";
+import { openStore } from "../../src/store/open-store.ts";
+import { makeTinyRun } from "../run/tiny-run.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+interface Program {
+  readonly ended: Promise<{ readonly code: number | null; readonly output: string }>;
+  readonly stop: () => void;
+}
+
+function start(container: "driver" | "trainer", env: Readonly<Record<string, string>>): Program {
+  const child = spawn(process.execPath, [join(ROOT, "containers", container, "main.ts")], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  child.stdout.on("data", text => {
+    output += text;
+  });
+  child.stderr.on("data", text => {
+    output += text;
+  });
+  const ended = new Promise<{ code: number | null; output: string }>(resolve =>
+    child.once("close", code => resolve({ code, output })),
+  );
+  return { ended, stop: () => child.kill("SIGTERM") };
+}
+
+it("an interrupted group is finished by a second driver, and trained on", async () => {
+  const tiny = await makeTinyRun({
+    tasks: 8,
+    iterations: 1,
+    settings: "rollout:\n  episodes: 8\n  concurrency: 1\n",
+  });
+  onTestFinished(() => rmSync(tiny.folder, { recursive: true, force: true }));
+  const store = await openStore(tiny.store);
+  await storePool({ folder: tiny.pool, name: "tiny" }, { store });
+  const text = (await readFile(tiny.config, "utf8")).replace("pool: pool", "pool: store:tiny");
+  const config = parseRunConfig(text, tiny.config);
+  await startRun(
+    { run: "r", config, configFile: tiny.config, software: describeSoftware("0"), createdAt: new Date(0) },
+    { store },
+  );
+  await planIteration({ run: "r", iteration: 0 }, { store });
+  const phase = iterationPrefix("r", 0);
+  const env = {
+    T1_STORE_URL: tiny.store,
+    T1_PHASE: phase,
+    T1_EPISODES: "0,1,2,3,4,5,6,7",
+    T1_POLICY_VERSION: "0",
+    T1_SANDBOXES: "bubblewrap",
+    T1_THREADS: "1",
+  };
+  const first = start("driver", env);
+  const finished = async (): Promise<number> => {
+    const keys = (await Array.fromAsync(store.list(phase))).map(({ key }) => key);
+    return keys.filter(key => key.endsWith("/episode.json")).length;
+  };
+  while ((await finished()) === 0) await sleep(20);
+  first.stop();
+  expect(await first.ended).toMatchObject({ code: 75, output: expect.stringContaining("SIGTERM") });
+  const before = await finished();
+  expect(before).toBeLessThan(8);
+
+  const { groupCount } = await writeGroups({ run: "r", phase, size: 16, policyVersion: 0 }, { store });
+  expect(groupCount).toBe(1);
+  const second = await start("driver", env).ended;
+  expect(second).toMatchObject({ code: 0 });
+  expect(second.output.match(/"episode":/g)).toHaveLength(8);
+  expect(await finished()).toBe(8); // nothing was played twice
+  expect((await writeGroups({ run: "r", phase, size: 16, policyVersion: 0 }, { store })).groupCount).toBe(0);
+
+  await score({ phase, rewardConfig: config.reward }, { store });
+  await close({ phase, policyVersion: 0, rewardConfig: config.reward, minimum: 8 }, { store });
+  const trainer = { T1_STORE_URL: tiny.store, T1_RUN: "r", T1_ITERATION: "0", T1_THREADS: "1" };
+  expect(await start("trainer", trainer).ended).toMatchObject({ code: 0 });
+  expect(await store.head(manifestKey(policyPrefix("r", 1)))).toBeDefined();
+});
+
+it("bad input ends with the exit code that no machine retries", async () => {
+  const { code, output } = await start("driver", { T1_EPISODES: "one" }).ended;
+  expect(code).toBe(2);
+  expect(output).toContain("T1_EPISODES");
+  expect(await start("trainer", {}).ended).toMatchObject({
+    code: 2,
+    output: expect.stringContaining("T1_RUN"),
+  });
+});
