@@ -133,19 +133,20 @@ function verify(
   });
 }
 
+/** By bash where there is one, as Harbor does: it runs a script that names no shell by itself. */
+const SOLVE =
+  "chmod +x /solution/solve.sh && exec 2>&1 && if command -v bash >/dev/null; then exec bash -c /solution/solve.sh; else exec /solution/solve.sh; fi";
+
 /** Runs the reference solution. @returns why it could not be run */
 async function solve(sandbox: Sandbox, { task, step, networks }: PreparedTask): Promise<string | undefined> {
   if (step.solutionFolder === undefined) return "the task has no solution";
   const uploaded = await sandbox.upload(await packFolder(step.solutionFolder), "/solution");
   if ("refused" in uploaded) return `the solution does not fit into the sandbox: ${uploaded.refused}`;
-  const result = await inPhase(sandbox, networks.agent).exec(
-    "chmod +x /solution/solve.sh && exec 2>&1 && /solution/solve.sh",
-    {
-      timeoutMs: step.agent.timeoutMs ?? 3_600_000,
-      env: resolveEnv(task.config.solutionEnv, process.env, `${task.folder}/task.toml: solution.env`),
-      outputLimitBytes: 4096,
-    },
-  );
+  const result = await inPhase(sandbox, networks.agent).exec(SOLVE, {
+    timeoutMs: step.agent.timeoutMs ?? 3_600_000,
+    env: resolveEnv(task.config.solutionEnv, process.env, `${task.folder}/task.toml: solution.env`),
+    outputLimitBytes: 4096,
+  });
   const { end } = result;
   if (end.kind === "exited") return undefined;
   return `the solution was ${end.kind === "timed-out" ? "too slow" : `killed by ${end.signal}`}: ${capturedText(result.stdout).slice(-200)}`;
