@@ -150,6 +150,10 @@ async function whyUnhealthy(sandbox: Sandbox, { healthcheck }: PreparedTask): Pr
 const SOLUTION_MS = 3_600_000;
 const LEASE_SLACK_MS = 600_000;
 
+/** By bash where there is one, as Harbor does: it runs a script that names no shell by itself. */
+const SOLVE =
+  "chmod +x /solution/solve.sh && exec 2>&1 && if command -v bash >/dev/null; then exec bash -c /solution/solve.sh; else exec /solution/solve.sh; fi";
+
 /** Runs the reference solution. @returns why it could not be run */
 async function solve(
   sandbox: Sandbox,
@@ -159,8 +163,7 @@ async function solve(
   if (step.solutionFolder === undefined) return "the task has no solution";
   const uploaded = await sandbox.upload(await packSolution(task, step.solutionFolder), "/solution");
   if ("refused" in uploaded) return `the solution does not fit into the sandbox: ${uploaded.refused}`;
-  const run = inPhase(sandbox, networks.agent);
-  const result = await run.exec("chmod +x /solution/solve.sh && exec 2>&1 && /solution/solve.sh", {
+  const result = await inPhase(sandbox, networks.agent).exec(SOLVE, {
     timeoutMs: step.agent.timeoutMs ?? SOLUTION_MS,
     env: resolveEnv(task.config.solutionEnv, process.env, `${task.folder}/task.toml: solution.env`),
     outputLimitBytes: 4096,
