@@ -290,6 +290,11 @@ describe.skipIf(noDocker !== undefined)(`in a container${why}`, { timeout: 120_0
     expect(await output("cat f", {}, two)).toBe("1\n");
   });
 
+  test("harbor#2262: a lease without time left makes no sandbox, and not one that lives for ever", async () => {
+    await expect(create({}, { lifeMs: 0 })).rejects.toMatchObject({ name: "SandboxLost" });
+    await expect(create({}, { lifeMs: Number.NaN })).rejects.toMatchObject({ name: "SandboxLost" });
+  });
+
   test("an image that the engine does not have is named, with what to do", async () => {
     const image = { kind: "docker", reference: "t1-test/none:1", files: [] } as const;
     await expect(create({ image })).rejects.toMatchObject({

@@ -5,6 +5,12 @@ import { Failure, InvariantError } from "../../failure/errors.ts";
 import type { FrameStream } from "./frame-stream.ts";
 import { type Answer, Answers, type Operation, Reply, type Request } from "./protocol.ts";
 
+/** For an answer beyond the time that an operation may take by itself: a machine may be busy, but not for ever. */
+const PATIENCE_MS = 300_000;
+
+/** Longest time that a timer of Node can wait. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** Answers that have arrived are named in the next request, or after this time in one of their own. */
 const TELL_ARRIVED_MS = 1_000;
 
@@ -22,6 +28,7 @@ interface Pending {
 
 export class DaemonClient {
   readonly #connect: () => Promise<FrameStream>;
+  readonly #patienceMs: number;
   readonly #pending = new Map<string, Pending>();
   #stream: FrameStream | undefined;
   #arrived: string[] = [];
@@ -33,8 +40,12 @@ export class DaemonClient {
    * @param connect a connection to the daemon, which has proved who it is. Rejects when there will be none any more, with
    * the Failure that then ends every call
    */
-  constructor(connect: () => Promise<FrameStream>) {
+  constructor(
+    connect: () => Promise<FrameStream>,
+    { patienceMs = PATIENCE_MS }: { readonly patienceMs?: number } = {},
+  ) {
     this.#connect = connect;
+    this.#patienceMs = patienceMs;
   }
 
   /** How many calls wait for an answer. */
@@ -42,7 +53,7 @@ export class DaemonClient {
     return this.#pending.size;
   }
 
-  /** @throws Failure SandboxLost when the daemon is gone */
+  /** @throws Failure SandboxLost when the daemon is gone or does not answer */
   async call<Op extends Operation["op"]>(
     operation: Extract<Operation, { op: Op }>,
     body?: Uint8Array,
@@ -50,11 +61,19 @@ export class DaemonClient {
     if (this.#lost !== undefined) throw this.#lost;
     const { op } = operation;
     const id = randomUUID();
+    const ownMs = ownTimeMs(operation);
+    const timer =
+      ownMs === undefined
+        ? undefined
+        : setTimeout(
+            () => this.lose(silent(op)),
+            Math.min(ownMs + this.#patienceMs, LONGEST_TIMER_MS),
+          ).unref();
     const reply = await new Promise<{ value: unknown; body: Uint8Array }>((resolve, reject) => {
       this.#pending.set(id, { operation, body, resolve, reject });
       if (this.#stream === undefined) void this.#reconnect();
       else this.#send(this.#stream, id);
-    });
+    }).finally(() => clearTimeout(timer));
     const value = Answers[op].safeParse(reply.value);
     // A daemon that says something else has been taken over by the agent.
     if (!value.success)
@@ -133,6 +152,26 @@ export class DaemonClient {
     if (this.#arrived.length === 0 || this.#stream === undefined) return;
     this.call({ op: "status" }).catch(() => undefined); // whoever asks next is told
   }
+}
+
+/** How long an operation may take by itself; undefined for as long as it likes. */
+function ownTimeMs(operation: Operation): number | undefined {
+  switch (operation.op) {
+    case "exec":
+      return operation.limitMs;
+    case "terminal-closed":
+      return undefined;
+    case "attach":
+      return operation.waitMs;
+    case "await-process":
+      return operation.limitMs;
+    default:
+      return 0;
+  }
+}
+
+function silent(op: string): Failure {
+  return new Failure("SandboxLost", `the daemon of the sandbox does not answer ${op}`, { retryable: true });
 }
 
 function strange(detail: string): Failure {

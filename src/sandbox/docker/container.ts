@@ -1,4 +1,5 @@
 // The container of one sandbox: how it is confined, and why it ended.
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
 import { DAEMON_ENV, DOOR_MOUNT, daemonWords, TOOLKIT_MOUNT } from "../daemon/toolkit.ts";
@@ -16,6 +17,8 @@ export const LABEL = {
 
 /** Enough for any build; a fork bomb ends there. */
 const PROCESS_LIMIT = 2048;
+const REMOVALS = 6;
+const REMOVAL_PAUSE_MS = 500;
 /** Docker's own default, written out; counted as memory. */
 const SHARED_MEMORY_BYTES = 64 << 20;
 
@@ -66,13 +69,25 @@ export async function startContainer(engine: Engine, id: string, plan: Container
   if (answer.status >= 300 && answer.status !== 304) throw refusal(plan, complaintOf(answer));
 }
 
-/** One that is gone already is no error, nor one that another driver is removing. */
+/**
+ * One that is gone already is no error, nor one that another driver is removing. A busy machine takes long to end a
+ * container, and the engine gives up sooner than that; asking again does no harm.
+ *
+ * @throws Failure SandboxUnavailable when it cannot be removed for long
+ */
 export async function removeContainer(engine: Engine, id: string): Promise<void> {
-  const answer = await engine.call("DELETE", `/containers/${id}?force=true&v=true`);
-  if (answer.status < 300 || answer.status === 404 || answer.status === 409) return;
-  throw new Failure("SandboxUnavailable", `container ${id} cannot be removed: ${complaintOf(answer)}`, {
-    retryable: true,
-  });
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const answer = await engine.call("DELETE", `/containers/${id}?force=true&v=true`);
+      if (answer.status < 300 || answer.status === 404 || answer.status === 409) return;
+      throw new Failure("SandboxUnavailable", `container ${id} cannot be removed: ${complaintOf(answer)}`, {
+        retryable: true,
+      });
+    } catch (error) {
+      if (attempt === REMOVALS) throw error;
+      await sleep(attempt * REMOVAL_PAUSE_MS);
+    }
+  }
 }
 
 /**

@@ -118,7 +118,10 @@ export class DockerSandbox implements Sandbox {
 
   /** @param reason what later users of it are told */
   end(reason: string): Promise<void> {
-    this.#ending ??= this.#end(reason);
+    this.#ending ??= this.#end(reason).catch((error: unknown) => {
+      this.#ending = undefined; // so that it may be tried again
+      throw error;
+    });
     return this.#ending;
   }
 

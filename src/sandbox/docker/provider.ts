@@ -144,7 +144,7 @@ export class DockerProvider implements SandboxProvider {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true;
-    await Promise.all(
+    const ends = await Promise.allSettled(
       [...this.#sandboxes.values()].map(made =>
         made.then(
           sandbox => sandbox[Symbol.asyncDispose](),
@@ -153,6 +153,7 @@ export class DockerProvider implements SandboxProvider {
       ),
     );
     this.#place.engine.close();
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
 
   #once(lease: Lease, make: () => Promise<DockerSandbox>): Promise<DockerSandbox> {
@@ -185,6 +186,7 @@ export class DockerProvider implements SandboxProvider {
         fix: "name one, or use the bubblewrap provider",
       });
     }
+    if (!(lease.deadlineMs > Date.now())) throw lost(nameOf(lease), "its deadline passed before it was made");
     await this.#bucket.take();
     const { engine } = this.#place;
     const image = await inspectImage(engine, wanted.reference);

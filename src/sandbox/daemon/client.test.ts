@@ -1,0 +1,51 @@
+import { Duplex } from "node:stream";
+import { expect, test } from "vitest";
+import { DaemonClient } from "./client.ts";
+import { FrameStream } from "./frame-stream.ts";
+import { encodeFrame } from "./frames.ts";
+
+/** The daemon's end of a connection: what is said to the driver, for each time that it says something. */
+function answering(frames: readonly unknown[]): FrameStream {
+  const duplex = new Duplex({
+    read: () => undefined,
+    write: (_piece, _encoding, done) => {
+      for (const frame of frames) for (const part of encodeFrame(frame)) duplex.push(part);
+      done();
+    },
+  });
+  return new FrameStream(duplex);
+}
+
+test("a daemon that does not answer is lost, for this call and all others", async () => {
+  const client = new DaemonClient(async () => answering([]), { patienceMs: 50 });
+  const waiting = client.call({ op: "kill-agents" });
+  await expect(client.call({ op: "status" })).rejects.toMatchObject({
+    name: "SandboxLost",
+    message: expect.stringContaining("does not answer"),
+  });
+  await expect(waiting).rejects.toMatchObject({ name: "SandboxLost" });
+  await expect(client.call({ op: "status" })).rejects.toMatchObject({ name: "SandboxLost" });
+});
+
+test("a daemon that says what is no answer has been taken over, which is the agent's doing", async () => {
+  const client = new DaemonClient(async () => answering([{ kind: "reply", value: 1 }]));
+  await expect(client.call({ op: "status" })).rejects.toMatchObject({
+    name: "SandboxBroken",
+    retryable: false,
+  });
+});
+
+test("a connection that cannot be made ends the calls with its reason, and one that is cut is made once more", async () => {
+  const reason = new Error("nobody there");
+  let connections = 0;
+  const client = new DaemonClient(async () => {
+    connections += 1;
+    if (connections > 1) throw reason;
+    const stream = answering([]);
+    setTimeout(() => stream.close(), 10);
+    return stream;
+  });
+  const calls = [client.call({ op: "status" }), client.call({ op: "kill-agents" })];
+  for (const call of calls) await expect(call).rejects.toBe(reason);
+  expect(connections).toBe(2);
+});
