@@ -73,7 +73,11 @@ it("an interrupted group is finished by a second driver, and trained on", async 
     const keys = (await Array.fromAsync(store.list(phase))).map(({ key }) => key);
     return keys.filter(key => key.endsWith("/episode.json")).length;
   };
-  while ((await finished()) === 0) await sleep(20);
+  let isOver = false;
+  first.ended.then(() => {
+    isOver = true;
+  });
+  while (!isOver && (await finished()) === 0) await sleep(20);
   first.stop();
   expect(await first.ended).toMatchObject({ code: 75, output: expect.stringContaining("SIGTERM") });
   const before = await finished();
