@@ -8,6 +8,14 @@ const shared = {
   setupFiles: ["test/setup.ts"],
 };
 
+/** Suites that want a container engine or another server, or more minutes than `npm test` has. */
+const LONG = [
+  "test/long/**/*.test.ts",
+  "{src,test}/sandbox/docker/**/*.test.ts",
+  "src/sandbox/image/docker-builder.test.ts",
+  "src/store/s3/s3-store.test.ts",
+];
+
 export default defineConfig({
   test: {
     projects: [
@@ -16,14 +24,14 @@ export default defineConfig({
           ...shared,
           name: "fast",
           include: ["{src,lambdas,containers,infra,test}/**/*.test.ts"],
-          exclude: ["test/long/**"],
+          exclude: LONG,
         },
       },
       {
         test: {
           ...shared,
           name: "long",
-          include: ["test/long/**/*.test.ts"],
+          include: LONG,
           maxWorkers: 1,
           testTimeout: 3_600_000,
         },

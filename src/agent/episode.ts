@@ -45,7 +45,7 @@ export interface EpisodeSetup {
 }
 
 /** What is there of a conversation, to go on with. */
-export interface Continuation {
+interface Continuation {
   /** Those that were closed. */
   readonly chunks: readonly Chunk[];
   readonly stream: TokenStream;

@@ -52,9 +52,15 @@ describe("a task", () => {
     const none = { network: "none", env: {} } as const;
     const host = { network: "host", env: { PROXY: "p" } } as const;
     const mixed = await prepareFolder("", HOST_FILE, { agent: none, verifier: host });
-    expect(mixed).toMatchObject({ networks: { agent: none, verifier: host }, spec: { network: "host" } });
+    expect(mixed).toMatchObject({
+      steps: [{ networks: { agent: none, verifier: host } }],
+      spec: { network: "host" },
+    });
     const closed = await prepareFolder(NO_NETWORK, HOST_FILE, { agent: host, verifier: host });
-    expect(closed).toMatchObject({ networks: { agent: { network: "none" } }, spec: { network: "none" } });
+    expect(closed).toMatchObject({
+      steps: [{ networks: { agent: { network: "none" } } }],
+      spec: { network: "none" },
+    });
     const listed = '[environment]\nnetwork_mode = "allowlist"\nallowed_hosts = ["pypi.org"]\n';
     await prepareFolder(listed, HOST_FILE, { agent: none, verifier: none });
     await expect(prepareFolder(listed, HOST_FILE, { agent: host, verifier: host })).rejects.toThrow(

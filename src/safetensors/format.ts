@@ -92,7 +92,10 @@ export function decodeSafetensors(file: Uint8Array, name: string): SafetensorsFi
   const tensors = new Map<string, RawTensor>();
   let metadata: Record<string, string> = {};
   let end = 0;
-  const byOffset = Object.entries(header).sort(([, a], [, b]) => startOf(a) - startOf(b));
+  // An empty tensor begins where the next one does, and JSON keys that are numbers come first: the end decides.
+  const byOffset = Object.entries(header).sort(
+    ([, a], [, b]) => startOf(a) - startOf(b) || endOf(a) - endOf(b),
+  );
   for (const [key, entry] of byOffset) {
     if (!isTensorEntry(entry)) {
       if (key === "__metadata__") metadata = entry;
@@ -138,6 +141,10 @@ function isTensorEntry(
 
 function startOf(entry: Entry): number {
   return isTensorEntry(entry) ? entry.data_offsets[0] : -1;
+}
+
+function endOf(entry: Entry): number {
+  return isTensorEntry(entry) ? entry.data_offsets[1] : -1;
 }
 
 function isDType(name: string): name is TensorDType {

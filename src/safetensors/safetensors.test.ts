@@ -45,6 +45,15 @@ describe("safetensors", () => {
     );
   });
 
+  it("reads an empty tensor before another whose name JSON sorts first", () => {
+    const tensors = [
+      [" ", rawTensor("U8", [0], new Uint8Array())],
+      ["0", rawTensor("I32", [], Int32Array.of(7))],
+    ] as const;
+    const file = decodeSafetensors(encodeSafetensors(tensors, {}), "x");
+    expect(file.tensors.get("0")?.bytes).toEqual(Uint8Array.of(7, 0, 0, 0));
+  });
+
   it("refuses every file that was cut off, and one with bytes behind its end", () => {
     const file = encodeSafetensors([["a", rawTensor("F32", [3], Float32Array.of(1, 2, 3))]], {
       format: "pt",

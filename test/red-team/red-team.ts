@@ -18,7 +18,7 @@ workdir = "/app"
 storage_mb = 8
 `,
   "environment/Dockerfile":
-    "FROM ubuntu:24.04\nWORKDIR /app\nENV PATH=/app/bin:/usr/bin:/bin\nCOPY readme.txt /app/\n",
+    "FROM ubuntu:24.04 AS t1-host\nWORKDIR /app\nENV PATH=/app/bin:/usr/bin:/bin\nCOPY readme.txt /app/\n",
   "environment/readme.txt": "read me\n",
   "tests/test.sh": `#!/bin/sh
 tests= failed=0

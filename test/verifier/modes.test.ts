@@ -31,7 +31,7 @@ workdir = "/app"
 const BASE = {
   "instruction.md": "Do it.\n",
   "task.toml": TOML,
-  "environment/Dockerfile": "FROM ubuntu:24.04\nWORKDIR /app\nCOPY a.txt /app/\n",
+  "environment/Dockerfile": "FROM ubuntu:24.04 AS t1-host\nWORKDIR /app\nCOPY a.txt /app/\n",
   "environment/a.txt": "a\n",
 };
 const script = (condition: string): string =>

@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { capturedText } from "../../src/sandbox/captured-text.ts";
-import { Engine } from "../../src/sandbox/docker/engine.ts";
-import { createDockerProvider, type DockerProvider } from "../../src/sandbox/docker/provider.ts";
-import { importImage, noDocker } from "./docker-images.ts";
+import { capturedText } from "../../../src/sandbox/captured-text.ts";
+import { Engine } from "../../../src/sandbox/docker/engine.ts";
+import { createDockerProvider, type DockerProvider } from "../../../src/sandbox/docker/provider.ts";
+import { importImage, noDocker } from "../docker-images.ts";
 
 const HOLD = fileURLToPath(new URL("hold-docker-sandbox.ts", import.meta.url));
 const why = noDocker === undefined ? "" : ` (not here: ${noDocker})`;

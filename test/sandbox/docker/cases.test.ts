@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { capturedBytes, capturedText } from "../../src/sandbox/captured-text.ts";
-import { Engine } from "../../src/sandbox/docker/engine.ts";
-import { createDockerProvider, type DockerProvider } from "../../src/sandbox/docker/provider.ts";
-import type { ExecOptions, Sandbox, SandboxSpec } from "../../src/sandbox/sandbox.ts";
-import { importImage, noDocker } from "./docker-images.ts";
+import { capturedBytes, capturedText } from "../../../src/sandbox/captured-text.ts";
+import { Engine } from "../../../src/sandbox/docker/engine.ts";
+import { createDockerProvider, type DockerProvider } from "../../../src/sandbox/docker/provider.ts";
+import type { ExecOptions, Sandbox, SandboxSpec } from "../../../src/sandbox/sandbox.ts";
+import { importImage, noDocker } from "../docker-images.ts";
 
 let provider: DockerProvider;
 let shared: Sandbox;
