@@ -4,10 +4,10 @@
 //   pools/<name>/pool.json           names and content hashes, written last
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { extract } from "tar-stream";
 import { z } from "zod";
 import { InputError, InvariantError } from "../failure/errors.ts";
 import { packFolder } from "../sandbox/tar.ts";
+import { readTarEntries } from "../sandbox/tar-entries.ts";
 import { encodeJson, readJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
@@ -127,22 +127,17 @@ function taskKey(name: string, hash: string): string {
 
 /** Archives are our own (`packFolder`), but whoever can write to the store could write outside the folder by one. */
 async function unpack(tar: Uint8Array, folder: string, where: string): Promise<void> {
-  const reader = extract();
-  reader.end(tar);
   await mkdir(folder, { recursive: true });
-  for await (const entry of reader) {
-    const { name, type, mode, linkname } = entry.header;
-    const parts = name.replace(/\/$/, "").split("/");
+  for (const { path: name, kind, mode, content, target } of readTarEntries(tar)) {
+    const parts = name.split("/");
     if (parts.some(part => part === "" || part === "." || part === ".."))
       throw new InputError({ what: "an archive leads out of its folder", where, expected: name });
     const path = join(folder, ...parts);
-    const chunks: Buffer[] = [];
-    for await (const chunk of entry as AsyncIterable<Buffer>) chunks.push(chunk);
-    if (type === "directory") await mkdir(path, { recursive: true });
+    if (kind === "folder") await mkdir(path, { recursive: true });
     else {
       await mkdir(dirname(path), { recursive: true });
-      if (type === "symlink") await symlink(linkname ?? "", path);
-      else await writeFile(path, Buffer.concat(chunks), { mode, flag: "wx" });
+      if (kind === "link") await symlink(target, path);
+      else await writeFile(path, content, { mode, flag: "wx" });
     }
   }
 }

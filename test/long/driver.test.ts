@@ -10,10 +10,12 @@ import { parseRunConfig } from "../../src/config/parse-config.ts";
 import { close } from "../../src/pipeline/close.ts";
 import { writeGroups } from "../../src/pipeline/groups.ts";
 import { planIteration } from "../../src/pipeline/plan.ts";
+import { EpisodeRecord } from "../../src/pipeline/records.ts";
 import { describeSoftware } from "../../src/pipeline/run-record.ts";
 import { score } from "../../src/pipeline/score.ts";
 import { startRun } from "../../src/pipeline/start-run.ts";
 import { storePool } from "../../src/pipeline/stored-pool.ts";
+import { readJson } from "../../src/store/json.ts";
 import { iterationPrefix, manifestKey, policyPrefix } from "../../src/store/keys.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { makeTinyRun } from "../run/tiny-run.ts";
@@ -71,7 +73,10 @@ it("an interrupted group is finished by a second driver, and trained on", async 
   const first = start("driver", env);
   const finished = async (): Promise<number> => {
     const keys = (await Array.fromAsync(store.list(phase))).map(({ key }) => key);
-    return keys.filter(key => key.endsWith("/episode.json")).length;
+    const records = keys.filter(key => key.endsWith("/episode.json"));
+    const read = await Promise.all(records.map(key => readJson(store, key, EpisodeRecord)));
+    // One that the end of its driver cut off is a failure of the infrastructure, and no episode.
+    return read.filter(({ failure }) => failure === undefined).length;
   };
   let isOver = false;
   first.ended.then(() => {

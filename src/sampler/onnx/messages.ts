@@ -9,7 +9,9 @@ export interface WorkerSettings {
 
 export type ToWorker =
   | { readonly kind: "generate"; readonly id: number; readonly request: Omit<GenerateRequest, "signal"> }
-  | { readonly kind: "cancel"; readonly id: number };
+  | { readonly kind: "cancel"; readonly id: number }
+  /** Gives up what is running, and ends the thread. */
+  | { readonly kind: "close" };
 
 export type FromWorker =
   | { readonly kind: "generated"; readonly id: number; readonly generation: Generation }

@@ -1,8 +1,14 @@
 // The sampler of a laptop: ONNX Runtime in a worker thread, all running episodes in one batch.
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { Failure } from "../../failure/errors.ts";
 import type { GenerateRequest, Generation, Sampler } from "../sampler.ts";
 import type { FromWorker, ToWorker, WorkerSettings } from "./messages.ts";
+
+/** For the step that is being computed; the next is not begun. */
+const CLOSE_PATIENCE_MS = 60_000;
+const noop = (): void => undefined;
 
 interface Pending {
   readonly resolve: (generation: Generation) => void;
@@ -34,6 +40,12 @@ export class OnnxSampler implements Sampler {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#ended !== undefined) return;
+    const ended = once(this.#worker, "exit").catch(() => undefined);
+    this.#send({ kind: "close" });
+    const patience = new AbortController();
+    await Promise.race([ended, sleep(CLOSE_PATIENCE_MS, undefined, { signal: patience.signal }).catch(noop)]);
+    patience.abort();
     await this.#worker.terminate();
   }
 

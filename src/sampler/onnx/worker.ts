@@ -30,7 +30,14 @@ function engineFor({ prefix, version }: PolicyReference): Promise<Engine> {
   return engine;
 }
 
-async function handle(message: ToWorker): Promise<FromWorker | undefined> {
+/** ONNX Runtime takes the whole process down when its thread ends in the middle of a computation. */
+async function close(): Promise<void> {
+  const engine = await current?.engine.catch(() => undefined);
+  await engine?.[Symbol.asyncDispose]();
+  parentPort?.close();
+}
+
+async function handle(message: Exclude<ToWorker, { kind: "close" }>): Promise<FromWorker | undefined> {
   const { id } = message;
   if (message.kind === "cancel") {
     cancels.get(id)?.();
@@ -49,6 +56,7 @@ async function handle(message: ToWorker): Promise<FromWorker | undefined> {
 }
 
 parentPort?.on("message", async (message: ToWorker) => {
+  if (message.kind === "close") return close();
   const answer = await handle(message);
   if (answer !== undefined) parentPort?.postMessage(answer);
 });

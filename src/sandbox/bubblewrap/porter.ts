@@ -74,7 +74,8 @@ export class Porter {
     const id = this.#nextRequest();
     const end = Promise.withResolvers<number>();
     const start = Promise.withResolvers<number | undefined>();
-    if (this.#isGone) {
+    // One that is being ended takes no request any more.
+    if (this.#isClosed) {
       end.reject(lost());
       start.resolve(undefined);
     } else {
@@ -86,7 +87,7 @@ export class Porter {
     return {
       ended: end.promise,
       pid: () => {
-        if (this.#running.has(id)) this.#requests.send(["tell", id]);
+        if (this.#running.has(id) && !this.#isClosed) this.#requests.send(["tell", id]);
         return start.promise;
       },
     };
@@ -94,7 +95,7 @@ export class Porter {
 
   /** @returns who was left a moment after all were killed; `unknown` when the killer was killed */
   async killAll(): Promise<"nobody" | "somebody" | "unknown"> {
-    if (this.#isGone) throw lost();
+    if (this.#isClosed) throw lost();
     const id = this.#nextRequest();
     const status = await new Promise<number>(resolve => {
       this.#kills.set(id, resolve);
