@@ -332,7 +332,7 @@ export function sandboxContract(
     });
 
     rule("is ended at the lease's deadline, were its own limit infinite", async ({ create, expect }) => {
-      const { shortLifeMs: lifeMs = 700 } = subject;
+      const { shortLifeMs: lifeMs = 2000 } = subject;
       const sandbox = await create({}, { lifeMs });
       const startedAt = performance.now();
       const end = await run(sandbox, "sleep 30", { timeoutMs: Number.POSITIVE_INFINITY }).then(
@@ -869,7 +869,7 @@ export function sandboxContract(
     );
 
     rule("ends at its deadline, used or not", async ({ create, expect }) => {
-      const { shortLifeMs: lifeMs = 700 } = subject;
+      const { shortLifeMs: lifeMs = 2000 } = subject;
       const [used, unused] = await Promise.all([create({}, { lifeMs }), create({}, { lifeMs })]);
       await Promise.allSettled([run(used, "sleep 30")]);
       for (const sandbox of [used, unused]) {
