@@ -114,9 +114,15 @@ export function samplerContract(underTest: () => SamplerUnderTest): void {
     const long = { maxNewTokens: 40 };
     const left = sampler.generate(ask({ seed: "left", ...long, signal: leaving.signal }));
     const others = [sampler, second].map(other => other.generate(ask({ seed: "stays", ...long })));
-    setTimeout(() => leaving.abort(), 20);
+    // At once: a small policy has sampled all of it within some 20 ms.
+    setTimeout(() => leaving.abort(), 1);
     await expect(left).rejects.toMatchObject({ name: "AbortError" });
     for (const other of others) expect((await other).tokens).toHaveLength(40);
+  });
+
+  it("does not begin for a caller that has left already", async () => {
+    const gone = ask({ seed: "gone", maxNewTokens: 40, signal: AbortSignal.abort() });
+    await expect(underTest().sampler.generate(gone)).rejects.toMatchObject({ name: "AbortError" });
   });
 
   it("says which weights sampled a turn, also where they change within an episode (prime-rl#1650)", async () => {

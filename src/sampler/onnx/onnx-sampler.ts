@@ -30,6 +30,7 @@ export class OnnxSampler implements Sampler {
 
   generate({ signal, ...request }: GenerateRequest): Promise<Generation> {
     if (this.#ended !== undefined) return Promise.reject(unavailable(this.#ended));
+    if (signal?.aborted) return Promise.reject(signal.reason);
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<Generation>();
     this.#pending.set(id, { resolve, reject });
