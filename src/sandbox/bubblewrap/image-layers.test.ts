@@ -1,4 +1,5 @@
 // What images need of sandboxes: layers over a root, changes that are kept, owners, a network by choice, an entrypoint.
+import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   chownSync,
@@ -32,6 +33,8 @@ beforeAll(() => {
 });
 afterAll(async () => {
   await provider[Symbol.asyncDispose]();
+  // The kernel closes the work folder of an overlay, to its owner too.
+  execFileSync("chmod", ["-R", "u+rwx", parent]);
   rmSync(parent, { recursive: true, force: true });
 });
 

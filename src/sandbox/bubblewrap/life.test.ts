@@ -157,7 +157,9 @@ test("forty sandboxes, one after the other, leave no process, descriptor, lease 
   await use();
   const before = { children: children(), descriptors: descriptors() };
   for (let index = 0; index < 40; index++) await use();
-  await expect.poll(() => ({ children: children(), descriptors: descriptors() }), PATIENCE).toEqual(before);
+  await expect.poll(children, PATIENCE).toBe(before.children);
+  // Fewer when the first sandbox's last ones were still being closed.
+  await expect.poll(descriptors, PATIENCE).toBeLessThanOrEqual(before.descriptors);
   expect(leaseFiles()).toEqual([]);
   await provider[Symbol.asyncDispose]();
   for (const child of ["leases", "pipes", "mount"]) expect(readdirSync(join(runFolder(), child))).toEqual([]);
