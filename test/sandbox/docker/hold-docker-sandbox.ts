@@ -1,6 +1,6 @@
 // A driver for tests to kill: makes one sandbox in a container, starts something in it, says so, and waits.
 // Arguments: folder for the provider, image, lease id, its life in ms.
-import { createDockerProvider } from "../../src/sandbox/docker/provider.ts";
+import { createDockerProvider } from "../../../src/sandbox/docker/provider.ts";
 
 const [, , runParent = "", reference = "", id = "held", lifeMs] = process.argv;
 const provider = await createDockerProvider({ runParent });
