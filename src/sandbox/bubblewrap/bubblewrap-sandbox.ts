@@ -6,6 +6,7 @@ import { capturedText } from "../captured-text.ts";
 import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { PseudoTerminal, TERMINAL_NAME } from "../pseudo-terminal.ts";
+import { RequestedCommands } from "../requested-commands.ts";
 import type {
   DownloadResult,
   ExecOptions,
@@ -76,11 +77,6 @@ const CHANGES_ROOM_BYTES = 128 << 20;
 /** Exit code of a command whose folder cannot be entered (spawner.pl); tar's own are 0, 1 and 2. */
 const NO_FOLDER = 126;
 
-interface Requested {
-  readonly command: string;
-  readonly result: Promise<ExecResult>;
-}
-
 type ToolRun = Pick<Command, "cwd" | "removed" | "made" | "emptied"> &
   Partial<Pick<CommandRun, "stdin" | "signal" | "onStdout">>;
 
@@ -107,7 +103,7 @@ export class BubblewrapSandbox implements Sandbox {
   readonly #entrance: Entrance;
   readonly #create: SandboxPlace["create"];
   readonly #onEnd: () => void;
-  readonly #requested = new Map<string, Requested>();
+  readonly #requested = new RequestedCommands();
   readonly #running = new Set<Promise<unknown>>();
   readonly #terminals = new Set<PseudoTerminal>();
   #killing: Promise<void> | undefined;
@@ -135,22 +131,8 @@ export class BubblewrapSandbox implements Sandbox {
     this.#awaitDeadline();
   }
 
-  async exec(command: string, options: ExecOptions): Promise<ExecResult> {
-    const { requestId } = options;
-    if (requestId === undefined) return this.#exec(command, options);
-    const earlier = this.#requested.get(requestId);
-    if (earlier === undefined) {
-      const result = this.#exec(command, options);
-      this.#requested.set(requestId, { command, result });
-      return result;
-    }
-    if (earlier.command !== command)
-      throw new InvariantError("a request id belongs to one command", {
-        requestId,
-        command,
-        first: earlier.command,
-      });
-    return earlier.result;
+  exec(command: string, options: ExecOptions): Promise<ExecResult> {
+    return this.#requested.run(options.requestId, command, () => this.#exec(command, options));
   }
 
   async terminal(options: TerminalOptions): Promise<Terminal> {
@@ -436,7 +418,7 @@ export class BubblewrapSandbox implements Sandbox {
   async #end(reason: string): Promise<void> {
     this.#endReason = reason;
     clearTimeout(this.#timer);
-    this.#requested.clear();
+    this.#requested.forget();
     await this.#entrance.porter.end();
     await Promise.all([
       ...this.#running,

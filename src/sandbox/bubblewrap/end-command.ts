@@ -1,13 +1,12 @@
 // Ends a command before its time: politely at first, then not, and with all of its process group.
-import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../../store/file-errors.ts";
+import { isDoneWithin } from "../done-within.ts";
 import type { StartedCommand } from "./porter.ts";
 
 /** From TERM to KILL: enough for a program to write its files, too little to matter in an episode. */
 const TERM_PATIENCE_MS = 500;
 /** From KILL until it is given up: only a process inside a hanging system call lives that long. */
 const KILL_PATIENCE_MS = 5_000;
-const POLL_MS = 5;
 
 /** @throws Failure SandboxLost when the sandbox ends first */
 export async function endCommand(command: StartedCommand): Promise<void> {
@@ -20,9 +19,9 @@ export async function endCommand(command: StartedCommand): Promise<void> {
   const isOver = (): boolean => hasEnded && !signalGroup(pid, 0);
   const end = async (): Promise<void> => {
     signalGroup(pid, "SIGTERM");
-    if (await poll(isOver, TERM_PATIENCE_MS)) return;
+    if (await isDoneWithin(isOver, TERM_PATIENCE_MS)) return;
     signalGroup(pid, "SIGKILL");
-    await poll(isOver, KILL_PATIENCE_MS);
+    await isDoneWithin(isOver, KILL_PATIENCE_MS);
   };
   await Promise.all([end(), ended]);
 }
@@ -40,13 +39,4 @@ function send(target: number, signal: NodeJS.Signals | 0): boolean {
   } catch (error) {
     return !hasCode(error, "ESRCH");
   }
-}
-
-async function poll(isDone: () => boolean, patienceMs: number): Promise<boolean> {
-  const until = performance.now() + patienceMs;
-  while (!isDone()) {
-    if (performance.now() >= until) return false;
-    await sleep(POLL_MS);
-  }
-  return true;
 }

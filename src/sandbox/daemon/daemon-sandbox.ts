@@ -4,6 +4,7 @@ import { Failure, InvariantError } from "../../failure/errors.ts";
 import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { TERMINAL_NAME } from "../pseudo-terminal.ts";
+import { RequestedCommands } from "../requested-commands.ts";
 import type {
   CapturedOutput,
   DownloadResult,
@@ -39,16 +40,11 @@ export interface UploadDetails extends UploadOptions {
   readonly keepOwners?: boolean;
 }
 
-interface Requested {
-  readonly command: string;
-  readonly result: Promise<ExecResult>;
-}
-
 export class DaemonSandbox {
   readonly lease: Lease;
   readonly #client: DaemonClient;
   readonly #defaults: CommandDefaults;
-  readonly #requested = new Map<string, Requested>();
+  readonly #requested = new RequestedCommands();
   #killing: Promise<void> | undefined;
 
   constructor(lease: Lease, client: DaemonClient, defaults: CommandDefaults) {
@@ -57,22 +53,8 @@ export class DaemonSandbox {
     this.#defaults = defaults;
   }
 
-  async exec(command: string, options: ExecOptions): Promise<ExecResult> {
-    const { requestId } = options;
-    if (requestId === undefined) return this.#exec(command, options);
-    const earlier = this.#requested.get(requestId);
-    if (earlier === undefined) {
-      const result = this.#exec(command, options);
-      this.#requested.set(requestId, { command, result });
-      return result;
-    }
-    if (earlier.command !== command)
-      throw new InvariantError("a request id belongs to one command", {
-        requestId,
-        command,
-        first: earlier.command,
-      });
-    return earlier.result;
+  exec(command: string, options: ExecOptions): Promise<ExecResult> {
+    return this.#requested.run(options.requestId, command, () => this.#exec(command, options));
   }
 
   async terminal(options: TerminalOptions): Promise<Terminal> {

@@ -3,8 +3,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, statSync } from "node:fs";
 import { Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../../store/file-errors.ts";
+import { isDoneWithin } from "../done-within.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { OutputReader } from "../output-reader.ts";
 import type { ExecResult } from "../sandbox.ts";
@@ -17,7 +17,6 @@ import type { CommandUser } from "./users.ts";
 const TERM_PATIENCE_MS = 500;
 /** From KILL until it is given up: only a process inside a hanging system call lives that long. */
 const KILL_PATIENCE_MS = 5_000;
-const POLL_MS = 5;
 
 /** As shells have it: a program that is not there, and one that cannot be run. */
 const NOT_FOUND = 127;
@@ -171,9 +170,9 @@ async function endGroup(leader: number, exited: Promise<unknown>): Promise<void>
   });
   const isGone = (): boolean => hasExited && !signalGroup(leader, 0);
   signalGroup(leader, "SIGTERM");
-  if (await poll(isGone, TERM_PATIENCE_MS)) return;
+  if (await isDoneWithin(isGone, TERM_PATIENCE_MS)) return;
   signalGroup(leader, "SIGKILL");
-  await Promise.all([poll(isGone, KILL_PATIENCE_MS), noted]);
+  await Promise.all([isDoneWithin(isGone, KILL_PATIENCE_MS), noted]);
 }
 
 function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
@@ -183,15 +182,6 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
     if (!hasCode(error, "ESRCH")) throw error;
     return false;
   }
-}
-
-async function poll(isDone: () => boolean, patienceMs: number): Promise<boolean> {
-  const until = performance.now() + patienceMs;
-  while (!isDone()) {
-    if (performance.now() >= until) return false;
-    await sleep(POLL_MS);
-  }
-  return true;
 }
 
 function refuse(stderr: OutputCapture, exitCode: number, reason: string): ExecResult["end"] {
