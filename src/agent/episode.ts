@@ -113,9 +113,9 @@ class Episode {
     this.#sampler = sampler;
     this.#now = now;
     this.#startedAt = startedAt;
-    const { chunks, stream, turnCount } = setup.continued ?? NOTHING_BEFORE;
+    const { chunks, stream, turnCount } = setup.continued ?? nothingYet();
     this.#chunks = [...chunks];
-    this.#stream = stream ?? new TokenStream();
+    this.#stream = stream;
     this.#earlierTurns = turnCount;
   }
 
@@ -262,7 +262,9 @@ class Episode {
   }
 }
 
-const NOTHING_BEFORE = { chunks: [], stream: undefined, turnCount: 0 };
+function nothingYet(): Continuation {
+  return { chunks: [], stream: new TokenStream(), turnCount: 0 };
+}
 
 /** With the open one, unless it has no answer. */
 function wholeChunks({ chunks, stream }: Continuation, layout: RouteLayout): readonly Chunk[] {
@@ -277,7 +279,7 @@ function unlessBroken(error: unknown): undefined {
 
 /** What an earlier step left cannot be worked in. */
 function notOpened({ continued, layout }: EpisodeSetup): EpisodeOutcome {
-  const continuation = continued ?? { chunks: [], stream: new TokenStream(), turnCount: 0 };
+  const continuation = continued ?? nothingYet();
   const chunks = wholeChunks(continuation, layout);
   return { endReason: "agent_error", chunks, continuation, transcript: [], samplerMs: 0, sandboxMs: 0 };
 }
