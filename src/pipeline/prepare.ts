@@ -42,9 +42,12 @@ export async function prepareTask(folder: string, options: PrepareOptions): Prom
   const task = await loadTask(folder);
   onPart?.("can be run here");
   assertRunnable(task);
-  const networks = new Map(task.steps.map(step => [step, networksOf(step, options, folder)]));
-  const all = [...networks.values()].flatMap(({ agent, verifier }) => [agent, verifier]);
-  const network = all.some(phase => phase.network === "host") ? "host" : "none";
+  const networksOf = ({ agent, verifier }: TaskStep): StepNetworks => ({
+    agent: phaseNetwork("agent", agent.network, options.images, folder),
+    verifier: phaseNetwork("verifier", verifier.network, options.images, folder),
+  });
+  const phases = task.steps.map(networksOf).flatMap(({ agent, verifier }) => [agent, verifier]);
+  const network = phases.some(phase => phase.network === "host") ? "host" : "none";
   const specOf = async (source: EnvironmentSource, settings: EnvironmentSettings) => {
     const { image, workdir, env, healthcheck } = await taskImage(source, settings, options);
     const spec: SandboxSpec = {
@@ -60,7 +63,7 @@ export async function prepareTask(folder: string, options: PrepareOptions): Prom
   const { spec, healthcheck } = await specOf(task.environment, task.config.environment);
   const steps = await prepareSteps(task, spec, {
     specOf: async ({ source, settings }) => (await specOf(source, settings)).spec,
-    networksOf: step => networks.get(step) ?? networksOf(step, options, folder),
+    networksOf,
   });
   return {
     task,
@@ -68,13 +71,6 @@ export async function prepareTask(folder: string, options: PrepareOptions): Prom
     healthcheck,
     steps,
     ...(demonstration && { demonstration: await readDemonstration(folder) }),
-  };
-}
-
-function networksOf(step: TaskStep, { images }: PrepareOptions, folder: string): StepNetworks {
-  return {
-    agent: phaseNetwork("agent", step.agent.network, images, folder),
-    verifier: phaseNetwork("verifier", step.verifier.network, images, folder),
   };
 }
 
