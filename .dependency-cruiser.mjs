@@ -3,6 +3,7 @@
 const layers = [
   ["cli"],
   ["report"],
+  ["local-run"],
   ["local"],
   ["pipeline"],
   ["planning", "evaluation"],

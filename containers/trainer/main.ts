@@ -4,7 +4,8 @@
 //   T1_STORE_URL, T1_THREADS
 import { availableParallelism } from "node:os";
 import { z } from "zod";
-import { type ExitCode, reportError } from "../../src/cli/exit-codes.ts";
+import { reportError } from "../../src/cli/exit-codes.ts";
+import type { ExitCode } from "../../src/failure/exit-code.ts";
 import { train } from "../../src/pipeline/train.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { Sessions } from "../../src/training/onnx/network.ts";

@@ -5,8 +5,10 @@ import { InputError } from "../../src/failure/errors.ts";
 import { fixCloudSettings } from "../../src/pipeline/cloud-settings.ts";
 import { forkRun } from "../../src/pipeline/fork-run.ts";
 import { readRun } from "../../src/pipeline/run-record.ts";
+import { assertRunName } from "../../src/pipeline/start-run.ts";
 import { storedPoolName } from "../../src/pipeline/stored-pool.ts";
 import { capacity } from "../../src/planning/capacity.ts";
+import { logWarning } from "../log.ts";
 import { FlagText, Iteration, NumberText, Run } from "../schemas.ts";
 import { readEnvironment, sandboxKind, stageHandler } from "../stage-handler.ts";
 
@@ -18,17 +20,8 @@ export const PreflightEvent = z.strictObject({
   execution: z.string(),
 });
 
-/** Names of executions are made of the run's name and at most this much more; they end at 80 characters. */
-const NAME_LENGTH = 40;
-
 export const handler = stageHandler(PreflightEvent, async ({ run, from, overlap }, { store }) => {
-  if (run.length > NAME_LENGTH) {
-    throw new InputError({
-      what: "the run's name is too long for names of executions",
-      where: run,
-      expected: `at most ${NAME_LENGTH} characters, got ${run.length}`,
-    });
-  }
+  assertRunName(run);
   if (from !== null) await forkRun({ run, from, createdAt: new Date() }, { store });
   const { config, pool } = await readRun(store, run);
   await fixCloudSettings({ run, overlap }, { store });
@@ -51,7 +44,7 @@ export const handler = stageHandler(PreflightEvent, async ({ run, from, overlap 
     });
   }
   const { problems, warnings, launchSeconds, possible } = capacity(await question());
-  for (const message of warnings) console.warn({ message });
+  for (const message of warnings) logWarning(message);
   if (problems.length > 0) {
     throw new InputError({
       what: "the account's quotas are too small for this deployment",

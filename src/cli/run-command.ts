@@ -2,28 +2,23 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import * as ort from "onnxruntime-node";
 import { parseRunConfig } from "../config/parse-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { readMetrics } from "../pipeline/metrics.ts";
-import { runLoop } from "../pipeline/run-loop.ts";
-import { describeSoftware, readRun } from "../pipeline/run-record.ts";
-import { startRun } from "../pipeline/start-run.ts";
+import { readRun } from "../pipeline/run-record.ts";
 import { iterationPrefix, metricsKey, policyPrefix, runKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { advanceState, readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
-import { withLocalRunner } from "./local-runner.ts";
-import { Progress } from "./progress.ts";
-import { formatIteration, showRun } from "./run-progress.ts";
+import { type LocalTaskOptions, processesOption, resumeLocally, startLocally } from "./run-locally.ts";
+import { formatIteration } from "./run-progress.ts";
 import { formatTable } from "./table.ts";
 
 export const DEFAULT_STORE = ".t1/store";
 
-interface RunOptions {
+interface RunOptions extends LocalTaskOptions {
   readonly local: string;
-  readonly images?: string;
   readonly json?: boolean;
 }
 
@@ -31,7 +26,7 @@ export function addRunCommand(program: Command): void {
   const command = program.command("run").description("start, resume, watch, stop and list runs");
   const store = (sub: Command): Command =>
     sub
-      .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+      .option("--local <store>", "the store: a folder, or s3://BUCKET/PREFIX", DEFAULT_STORE)
       .option("--json", "print the result as JSON on stdout");
 
   store(
@@ -41,6 +36,7 @@ export function addRunCommand(program: Command): void {
   )
     .requiredOption("--name <run>", "name of the run")
     .addOption(imagesOption())
+    .addOption(processesOption())
     .option(
       "--set <key=value>",
       "a setting that wins over the config's; may be given again, e.g. --set seed=1 --set reward.kind=binary",
@@ -55,47 +51,21 @@ export function addRunCommand(program: Command): void {
       ) => {
         const opened = await openStore(options.local);
         const config = parseRunConfig(await readConfig(configFile), configFile, options.set);
-        const progress = new Progress({ stream: process.stderr });
-        const { threads } = config;
-        await withLocalRunner(
+        await startLocally(
           opened,
-          options.name,
-          { threads, imagesFile: options.images, onEvent: showRun(options.name, opened, progress) },
-          async runner => {
-            if (options.continue && (await exists(opened, options.name)))
-              await clearStop(opened, options.name);
-            else {
-              progress.begin("reading pool and model");
-              const software = describeSoftware(ort.env.versions.common);
-              await startRun(
-                { run: options.name, config, configFile, software, createdAt: new Date() },
-                { store: opened },
-              );
-            }
-            await runLoop(options.name, runner);
-          },
+          { run: options.name, config, configFile, mayBeThere: options.continue === true },
+          options,
         );
-        progress.clear();
         await finish(opened, options.name, options);
       },
     );
 
   store(command.command("resume <run>").description("go on with a run where it stands"))
     .addOption(imagesOption())
+    .addOption(processesOption())
     .action(async (run: string, options: RunOptions) => {
       const opened = await openStore(options.local);
-      const { config } = await readRun(opened, run);
-      const progress = new Progress({ stream: process.stderr });
-      await withLocalRunner(
-        opened,
-        run,
-        { threads: config.threads, imagesFile: options.images, onEvent: showRun(run, opened, progress) },
-        async runner => {
-          await clearStop(opened, run);
-          await runLoop(run, runner);
-        },
-      );
-      progress.clear();
+      await resumeLocally(opened, run, options);
       await finish(opened, run, options);
     });
 
@@ -108,7 +78,7 @@ export function addRunCommand(program: Command): void {
   });
 
   store(
-    command.command("stop <run>").description("let the runner of a run stop after the stage at work"),
+    command.command("stop <run>").description("let the runner of a run stop after the tasks at work"),
   ).action(async (run: string, options: RunOptions) => {
     const opened = await openStore(options.local);
     await advanceState(opened, run, await readState(opened, run), {
@@ -118,7 +88,7 @@ export function addRunCommand(program: Command): void {
     print(
       options,
       { run, stopped: true },
-      `${run} stops after the stage at work; t1 run resume ${run} goes on\n`,
+      `${run} stops after the tasks at work; t1 run resume ${run} goes on\n`,
     );
   });
 
@@ -185,14 +155,6 @@ async function watch(store: ObjectStore, run: string, json: boolean): Promise<vo
     }
     await sleep(500);
   }
-}
-
-async function clearStop(store: ObjectStore, run: string): Promise<void> {
-  await advanceState(store, run, await readState(store, run), { kind: "resume" });
-}
-
-async function exists(store: ObjectStore, run: string): Promise<boolean> {
-  return (await store.head(runKey(run))) !== undefined;
 }
 
 async function listRuns(store: ObjectStore) {

@@ -19,7 +19,7 @@ export function showRun(run: string, store: ObjectStore, progress: Progress): On
       case "stage":
         episodes = 0;
         total = event.total;
-        at = `iteration ${event.iteration}  ${event.stage}`;
+        at = `${event.evaluation === undefined ? `iteration ${event.iteration}` : `evaluation ${event.evaluation}`}  ${event.stage}`;
         progress.begin(at, event.total);
         return;
       case "episode":
@@ -28,6 +28,9 @@ export function showRun(run: string, store: ObjectStore, progress: Progress): On
       case "train-step":
         if (event.done === 1) progress.begin(at, event.total);
         progress.advance(event.done, event.total);
+        return;
+      case "trouble":
+        progress.line(`${event.state}: ${event.text}`);
         return;
       case "iteration": {
         const ms = Object.values(event.timings).reduce((sum, time) => sum + time, 0);
