@@ -1,19 +1,18 @@
 // `t1 run`: start, resume, watch, stop and list runs.
 import { readFile } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { parseRunConfig } from "../config/parse-config.ts";
 import { InputError } from "../failure/errors.ts";
-import { readMetrics } from "../pipeline/metrics.ts";
 import { readRun } from "../pipeline/run-record.ts";
-import { iterationPrefix, metricsKey, policyPrefix, runKey } from "../store/keys.ts";
+import { policyPrefix, runKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
+import { liveOwner } from "../store/owner-lease.ts";
 import { advanceState, readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
 import { type LocalTaskOptions, processesOption, resumeLocally, startLocally } from "./run-locally.ts";
-import { formatIteration } from "./run-progress.ts";
 import { formatTable } from "./table.ts";
+import { watchRun } from "./watch-run.ts";
 
 export const DEFAULT_STORE = ".t1/store";
 
@@ -74,7 +73,7 @@ export function addRunCommand(program: Command): void {
       .command("watch <run>")
       .description("print the iterations of a run as they end, until it is done or stopped"),
   ).action(async (run: string, options: RunOptions) => {
-    await watch(await openStore(options.local), run, options.json === true);
+    await watchRun(await openStore(options.local), run, options.json === true);
   });
 
   store(
@@ -133,30 +132,6 @@ async function finish(store: ObjectStore, run: string, options: RunOptions): Pro
   );
 }
 
-async function watch(store: ObjectStore, run: string, json: boolean): Promise<void> {
-  const { config } = await readRun(store, run);
-  const { iterations } = config.training;
-  for (let iteration = 0; iteration < iterations; ) {
-    const phase = iterationPrefix(run, iteration);
-    if ((await store.head(metricsKey(phase))) !== undefined) {
-      const metrics = await readMetrics(store, phase);
-      process.stdout.write(
-        json
-          ? `${JSON.stringify({ iteration, ...metrics })}\n`
-          : `${formatIteration(iteration, iterations, metrics)}\n`,
-      );
-      iteration++;
-      continue;
-    }
-    const { stopped } = (await readState(store, run)).state;
-    if (stopped !== undefined) {
-      process.stderr.write(`stopped: ${stopped.reason}\n`);
-      return;
-    }
-    await sleep(500);
-  }
-}
-
 async function listRuns(store: ObjectStore) {
   const names = await Array.fromAsync(store.folders("runs/"));
   const started = await Promise.all(names.map(run => store.head(runKey(run))));
@@ -174,7 +149,13 @@ async function listRuns(store: ObjectStore) {
           createdAt,
           done,
           iterations,
-          state: done >= iterations ? "done" : state.stopped ? "stopped" : "unfinished",
+          state: (await liveOwner(store, run, Date.now))
+            ? "running"
+            : done >= iterations
+              ? "done"
+              : state.stopped
+                ? "stopped"
+                : "unfinished",
         };
       }),
   );

@@ -2,7 +2,7 @@
 // folder of this clone, since a journal grows and an object of a bucket cannot. A session is one runner's executions, or
 // those of several runners of which each went on where the one before was killed.
 //   runs/<run>/executions/<session>/<machine>@<execution>.jsonl
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
@@ -64,23 +64,30 @@ export function canGoOn(folder: string, definitions: Readonly<Record<string, str
 }
 
 export interface StateAtWork {
-  /** `t1-iteration@run-s1-i000003` */
+  /** `run-s1-i000003` */
   readonly execution: string;
   readonly states: readonly string[];
 }
 
-/** The states at work in the newest session, as far as their executions were written down. */
+/** Executions that are at work at once write to as many journals: the run's, an iteration's, an evaluation's. */
+const NEWEST = 3;
+
+/** The states at work in the newest session, as far as their executions were written down; the outermost first. */
 export function statesAtWork(folder: string): readonly StateAtWork[] {
   const session = newestSession(folder);
   if (session === undefined) return [];
-  const found: StateAtWork[] = [];
-  for (const path of listJournals(join(folder, session))) {
-    const { head, events } = readJournal(path) ?? {};
-    const own = events?.get("");
-    if (head === undefined || own === undefined || isOver(own)) continue;
-    found.push({ execution: `${head.machine}@${head.name}`, states: openStates(own) });
-  }
-  return found;
+  return listJournals(join(folder, session))
+    .map(path => ({ path, changedMs: statSync(path).mtimeMs }))
+    .sort((a, b) => b.changedMs - a.changedMs)
+    .slice(0, NEWEST)
+    .flatMap(({ path }) => {
+      const { head, events } = readJournal(path) ?? {};
+      const own = events?.get("");
+      if (head === undefined || own === undefined || isOver(own)) return [];
+      return [{ startMs: head.startMs, execution: head.name, states: openStates(own) }];
+    })
+    .sort((a, b) => a.startMs - b.startMs)
+    .map(({ execution, states }) => ({ execution, states }));
 }
 
 /** Entered and not left. */
