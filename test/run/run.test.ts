@@ -45,9 +45,12 @@ describe("a run", () => {
     const store = await openStore(tiny.store);
     while ((await store.head("runs/two/iterations/000000/plan.jsonl")) === undefined)
       await new Promise(resolve => setTimeout(resolve, 20));
+    // Held, so that it is still at work when the other two have started, however slow the machine.
+    first.kill("SIGSTOP");
     const second = await t1("run", "resume", "two", "--local", tiny.store);
     expect([second.code, second.stderr]).toEqual([2, expect.stringContaining("owned")]);
     expect((await t1("run", "stop", "two", "--local", tiny.store)).code).toBe(0);
+    first.kill("SIGCONT");
     const code = await new Promise(resolve => first.once("exit", resolve));
     expect(code).toBe(75);
     expect((await t1("run", "resume", "two", "--local", tiny.store)).code).toBe(0);
