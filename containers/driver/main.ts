@@ -19,6 +19,9 @@ import { openStore } from "../../src/store/open-store.ts";
 import { currentProcess } from "../../src/store/process-identity.ts";
 import { readContainerEnvironment } from "../environment.ts";
 
+/** Set once the driver is told to stop. */
+let ending: Promise<void> | undefined;
+
 /** Parked caches of waiting episodes. */
 const CACHE_BYTES = 1 << 29;
 
@@ -82,7 +85,7 @@ function endEarly(deadlineSeconds: number, dispose: () => Promise<void>): { read
   const interrupted: ExitCode = 75;
   const leave = (why: string) => () => {
     console.error(JSON.stringify({ message: "interrupted", why }));
-    dispose().finally(() => process.exit(interrupted));
+    ending = dispose().finally(() => process.exit(interrupted));
   };
   const onSignal = leave("SIGTERM");
   const timer = setTimeout(leave("deadline"), deadlineSeconds * 1000);
@@ -95,4 +98,10 @@ function endEarly(deadlineSeconds: number, dispose: () => Promise<void>): { read
   };
 }
 
-await main().catch(error => process.exit(reportError(error, text => process.stderr.write(text))));
+try {
+  await main();
+} catch (error) {
+  // What is under way breaks off while it is ended: not an error of its own.
+  await ending;
+  process.exit(reportError(error, text => process.stderr.write(text)));
+}

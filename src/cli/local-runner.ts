@@ -104,6 +104,7 @@ export async function withLocalRun<T>(
           T1_STORE_URL: store.url,
           T1_SANDBOXES: "bubblewrap",
           T1_THREADS: String(cores),
+          T1_DEVICE: "cpu",
           ...(options.imagesFile !== undefined && { [IMAGES_VARIABLE]: options.imagesFile }),
         },
         iterations: config.training.iterations,
