@@ -52,6 +52,7 @@ const PREPARE_PATIENCE_MS = 600_000;
 const PhaseEvent = z.object({ phase: z.string() });
 const Planned = z.object({ Payload: z.object({ episodeCount: z.int() }) });
 const Input = z.object({
+  run: z.string().optional(),
   iteration: z.int().optional(),
   version: z.int().optional(),
   evaluation: z.string().optional(),
@@ -237,23 +238,25 @@ export class Machines implements AsyncDisposable {
     if (event.type === "ExecutionSucceeded" && machine === this.#named("iteration")) this.#iterated(arn);
   }
 
-  /** An iteration that an earlier runner began has no times: nobody worked on it in between. */
   #iterated(arn: string): void {
     const { store, iterations, onEvent } = this.#options;
     const runner = this.#opened();
-    const { run, iteration = 0 } = this.#input(arn);
-    if (run === undefined || Date.parse(runner.describe(arn).startDate) < this.#openedAtMs) return;
-    const timings = stageTimings(runner.history(arn));
+    const { run = "", iteration = 0 } = this.#input(arn);
+    const isWhole = Date.parse(runner.describe(arn).startDate) >= this.#openedAtMs;
+    const timings = isWhole ? stageTimings(runner.history(arn)) : undefined;
+    onEvent({ kind: "iteration", iteration, iterations, timings });
+    // A run of thousands of iterations would else keep them all in memory.
+    setImmediate(() => runner.forget(arn));
+    if (timings === undefined) return;
     const key = timingsKey(iterationPrefix(run, iteration));
     const written = store.put(key, encodeJson(timings), { ifNoneMatch: "*" });
     this.#writes.push(written);
     // Whether it fails is told when everything is closed.
     written.catch(() => {});
-    onEvent({ kind: "iteration", iteration, iterations, timings });
   }
 
-  #input(arn: string): z.output<typeof Input> & { readonly run?: string } {
-    return Input.extend({ run: z.string().optional() }).parse(JSON.parse(this.#opened().describe(arn).input));
+  #input(arn: string): z.output<typeof Input> {
+    return Input.parse(JSON.parse(this.#opened().describe(arn).input));
   }
 
   #opened(): LocalRunner {

@@ -1,5 +1,7 @@
 // What the drivers of one process share: the tasks of a phase, made ready once, how the policy reads text, the places
 // for episodes, and the count by which stragglers are cut.
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
 
 import { Cutoff, EpisodeSlots } from "../pipeline/episode-slots.ts";
 import type { EpisodeText } from "../pipeline/episode-text.ts";
@@ -46,7 +48,8 @@ export class SharedGroups implements SharedByGroups {
     return once(this.#prepared, phase, async () => {
       const plan = await readPlan(this.#store, phase);
       const record = await readRun(this.#store, parsePhase(phase).run);
-      const workFolder = `${this.#workFolder}/${phase}`;
+      // A folder of its own for each try: one that failed half-way may have unpacked some tasks.
+      const workFolder = await mkdtemp(join(this.#workFolder, "phase-"));
       return preparePhase({ phase, record, plan, workFolder }, { store: this.#store, images: this.#images });
     });
   }

@@ -232,6 +232,22 @@ export class LocalRunner {
       .map(describeExecution);
   }
 
+  /**
+   * Lets go of what memory holds of an execution that has ended, and of ended children of its machine. Its journal stays,
+   * and so does its name.
+   */
+  forget(executionArn: string): void {
+    const { execution } = this.#entry(executionArn);
+    if (execution.status === "RUNNING") return;
+    this.#entries.delete(executionArn);
+    for (const [arn, child] of this.#world.children)
+      if (
+        child.status !== "RUNNING" &&
+        child.source.machineName.startsWith(`${execution.source.machineName}/`)
+      )
+        this.#world.children.delete(arn);
+  }
+
   /** Ends an execution that runs; one that has ended stays as it is. */
   stopExecution(
     executionArn: string,

@@ -20,7 +20,8 @@ export type RunEvent =
       readonly kind: "iteration";
       readonly iteration: number;
       readonly iterations: number;
-      readonly timings: Timings;
+      /** undefined where an earlier runner began it: nobody worked on it in between */
+      readonly timings: Timings | undefined;
     };
 
 export type OnRunEvent = (event: RunEvent) => void;

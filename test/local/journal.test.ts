@@ -82,6 +82,19 @@ describe("a journal", () => {
     await second.close();
   });
 
+  it("stays when its execution is forgotten, and keeps the name taken", async () => {
+    const definition = machineOf({ A: call({ Arguments: { name: "a" } }) });
+    const runner = await openRunner(options(definition));
+    const { executionArn } = await runner.run({ machine: "main", name: "run" });
+    runner.forget(executionArn);
+    expect(() => runner.history(executionArn)).toThrow("no such execution");
+    expect(() => runner.startExecution({ machine: "main", name: "run" })).toThrow("execution exists already");
+    await runner.close();
+    const second = await openRunner(options(definition));
+    expect(second.describe(executionArn).status).toBe("SUCCEEDED");
+    await second.close();
+  });
+
   it("without a whole first line gives its name free", async () => {
     const definition = machineOf({ A: call({ Arguments: { name: "a" } }) });
     writeFileSync(join(folder, "main@run.jsonl"), '{"kind":"exec');
