@@ -1,5 +1,6 @@
 // What driver tasks and training jobs run on this machine: the container's work in this process, or the container's own
 // entry point as a process of its own.
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { Failure, InputError, InvariantError } from "../failure/errors.ts";
@@ -126,7 +127,7 @@ export function containerProcess(container: "driver" | "trainer", onEvent: OnRun
       const end = await runProgram(
         {
           kind: "process",
-          entryPoint: [process.execPath, join(ROOT, "containers", container, "main.ts")],
+          entryPoint: [...diesWithUs(), process.execPath, join(ROOT, "containers", container, "main.ts")],
           folder: ROOT,
           onOutput: chunk => {
             const text = Buffer.from(chunk).toString("utf8");
@@ -141,6 +142,11 @@ export function containerProcess(container: "driver" | "trainer", onEvent: OnRun
       return end.exitCode === 0 ? end : { ...end, error: errorOf(end.exitCode, printed, container) };
     },
   };
+}
+
+/** A runner that is killed takes its programs along, as a lost host would; by util-linux, where it is there. */
+function diesWithUs(): readonly string[] {
+  return existsSync("/usr/bin/setpriv") ? ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--"] : [];
 }
 
 /** What containers print is made for logs; of it progress is read. */
