@@ -1,6 +1,6 @@
 // One iteration. Episodes are planned, played, scored and closed; the closed list is trained on; the new policy is
 // published. Only store keys and counts travel between states.
-import { type Definition, type Flowchart, inOrder, type State } from "./asl.ts";
+import { type Definition, type Flowchart, inOrder } from "./asl.ts";
 import type { Parts } from "./parts.ts";
 import { rollouts } from "./rollouts.ts";
 import { caught, execution, fail, stage, trainingJob, unlessOurFault } from "./tasks.ts";
@@ -79,9 +79,9 @@ function train(parts: Parts): Flowchart {
       stoppedAtMs: "{% $states.result.StoppedAt %}",
     },
   });
-  const onDemand: Record<string, State> = {
+  const onDemand = {
     TrainOnDemand: { ...trainingJob(parts, onDemandQueueArn, of, times("on-demand")), End: true },
-  };
+  } as const;
   if (spotQueueArn === undefined) return inOrder(onDemand);
   return inOrder({
     TrainOnSpot: {

@@ -33,7 +33,7 @@ export interface LocalOptions {
 
 export interface LocalRun {
   /** Runs the run to its end, from wherever it stands. */
-  readonly toItsEnd: () => Promise<void>;
+  readonly toItsEnd: (overlap: boolean) => Promise<void>;
   readonly evaluate: Machines["evaluate"];
   /** Part of the names of executions; another one for each runner. */
   readonly session: string;
@@ -113,7 +113,7 @@ export async function withLocalRun<T>(
     );
     return await work({
       session,
-      toItsEnd: () => machines.run(run, session),
+      toItsEnd: overlap => machines.run(run, session, overlap),
       evaluate: (name, input) => machines.evaluate(name, input),
     });
   } finally {

@@ -10,7 +10,13 @@ import { openStore } from "../store/open-store.ts";
 import { liveOwner } from "../store/owner-lease.ts";
 import { advanceState, readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
-import { type LocalTaskOptions, processesOption, resumeLocally, startLocally } from "./run-locally.ts";
+import {
+  type LocalTaskOptions,
+  overlapOption,
+  processesOption,
+  resumeLocally,
+  startLocally,
+} from "./run-locally.ts";
 import { formatTable } from "./table.ts";
 import { watchRun } from "./watch-run.ts";
 
@@ -36,6 +42,7 @@ export function addRunCommand(program: Command): void {
     .requiredOption("--name <run>", "name of the run")
     .addOption(imagesOption())
     .addOption(processesOption())
+    .addOption(overlapOption())
     .option(
       "--set <key=value>",
       "a setting that wins over the config's; may be given again, e.g. --set seed=1 --set reward.kind=binary",

@@ -2,6 +2,7 @@
 import { Option } from "commander";
 import * as ort from "onnxruntime-node";
 import type { RunConfig } from "../config/run-config.ts";
+import { readOverlap } from "../pipeline/cloud-settings.ts";
 import { describeSoftware } from "../pipeline/run-record.ts";
 import { assertRunName, startRun } from "../pipeline/start-run.ts";
 import { runKey } from "../store/keys.ts";
@@ -14,6 +15,14 @@ import { showRun } from "./run-progress.ts";
 export interface LocalTaskOptions {
   readonly images?: string;
   readonly processes?: boolean;
+  readonly overlap?: boolean;
+}
+
+export function overlapOption(): Option {
+  return new Option(
+    "--overlap",
+    "play the next iteration's episodes while this one is trained (one-step asynchrony), in the whole run",
+  );
 }
 
 export function processesOption(): Option {
@@ -86,7 +95,8 @@ async function work(
       "run",
       localOptions(store, run, options, progress),
       () => begin(progress),
-      ({ toItsEnd }) => toItsEnd(),
+      // With another value than at first the run would be another one, which its preflight refuses.
+      async ({ toItsEnd }) => toItsEnd(options.overlap ?? (await readOverlap(store, run)) ?? false),
     );
   } finally {
     progress.clear();

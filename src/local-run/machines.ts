@@ -51,6 +51,8 @@ const PREPARE_PATIENCE_MS = 600_000;
 
 const PhaseEvent = z.object({ phase: z.string() });
 const Planned = z.object({ Payload: z.object({ episodeCount: z.int() }) });
+/** Of an iteration that went to its end. */
+const Published = z.object({ version: z.int() });
 const Input = z.object({
   run: z.string().optional(),
   iteration: z.int().optional(),
@@ -95,10 +97,11 @@ export class Machines implements AsyncDisposable {
   /**
    * Runs the run machine to its end, or goes on with it.
    *
+   * @param overlap the next iteration's episodes are played while this one is trained; the same for the whole run
    * @throws what stopped the run: Failure RunStopped when it was told to, else what its tasks threw
    */
-  async run(run: string, session: string): Promise<void> {
-    const { outcome } = await this.#result("run", `${run}-${session}`, { run, session });
+  async run(run: string, session: string, overlap: boolean): Promise<void> {
+    const { outcome } = await this.#result("run", `${run}-${session}`, { run, session, overlap });
     if (outcome === "done") return;
     throw new Failure("RunStopped", `the run was stopped; t1 run resume ${run} goes on`, { retryable: true });
   }
@@ -235,7 +238,10 @@ export class Machines implements AsyncDisposable {
         ...(stage === "rollout" && { total: this.#planned.get(arn) }),
       });
     }
-    if (event.type === "ExecutionSucceeded" && machine === this.#named("iteration")) this.#iterated(arn);
+    if (event.type === "ExecutionSucceeded" && machine === this.#named("iteration")) {
+      const { output } = event.executionSucceededEventDetails as { readonly output: string };
+      if (Published.safeParse(JSON.parse(output)).success) this.#iterated(arn);
+    }
   }
 
   #iterated(arn: string): void {
