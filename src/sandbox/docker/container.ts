@@ -139,7 +139,7 @@ function containerOptions({ imageId, spec, lease, toolkit, folder, doorFolder, d
     },
     HostConfig: {
       Mounts: [bind(toolkit, TOOLKIT_MOUNT), bind(doorFolder, DOOR_MOUNT)],
-      NetworkMode: network === "public" ? "bridge" : "none",
+      NetworkMode: network === "public" ? "bridge" : network,
       Init: false, // the daemon is process 1, which nothing inside can kill
       CapDrop: ["ALL"],
       CapAdd: CAPABILITIES,

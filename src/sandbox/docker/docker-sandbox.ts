@@ -14,6 +14,7 @@ import type {
   Lease,
   Sandbox,
   SandboxSpec,
+  SuccessorOptions,
   Terminal,
   TerminalOptions,
   UploadOptions,
@@ -90,11 +91,11 @@ export class DockerSandbox implements Sandbox {
 
   async successor(
     lease: Lease,
-    { without }: { readonly without: readonly string[] },
+    { without, network = this.#spec.network }: SuccessorOptions,
   ): Promise<DockerSandbox | { readonly refused: string }> {
     await this.killAgents();
     const [made, found] = await Promise.allSettled([
-      this.#place.createAnother(this.#spec, lease),
+      this.#place.createAnother({ ...this.#spec, network }, lease),
       this.#difference(),
     ]);
     if (made.status === "rejected") throw made.reason;

@@ -24,7 +24,7 @@ export const SandboxRecord = z.strictObject({
     image: z.strictObject({ kind: z.literal("docker"), reference: Text, files: z.array(File).readonly() }),
     workdir: Text,
     env: z.record(Text, Text),
-    network: z.enum(["none", "public"]),
+    network: z.enum(["none", "host", "public"]),
     diskBytes: z.number(),
     user: Text.optional(),
     memoryBytes: z.number().optional(),

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
+import { findEngineSocket } from "../docker/engine.ts";
 import { BuildContext } from "./build-context.ts";
 import { hashPlacements } from "./copy-instruction.ts";
 import type { BuildRequest, BuiltImage, ImageBuilder } from "./image-builder.ts";
@@ -34,33 +35,57 @@ const Inspected = z.object({
   }),
 });
 
+type Build = Pick<Images, "build">["build"];
+type DockerfileSource = { readonly dockerfile: string; readonly context: string };
+
 /** @throws Failure SandboxUnavailable from `build` when no daemon answers */
-export function createDockerBuilder({ build: { network, env } }: Pick<Images, "build">): ImageBuilder {
+export function createDockerBuilder({ build }: Pick<Images, "build">): ImageBuilder {
   return {
+    usesHostPrograms: false,
+    hasUsers: true,
     build: async request => {
-      const { source, onProgress } = request;
-      if (source.kind === "image") {
-        if ((await inspect(source.name)) === undefined) {
-          onProgress?.(`pulling ${source.name}`);
-          await docker(["pull", "--quiet", source.name], request, source.name);
-        }
-        return builtImage(source.name);
-      }
-      const reference = `${REPOSITORY}:${await hashContext(source, network)}`;
-      if ((await inspect(reference)) === undefined) {
-        onProgress?.(`${source.dockerfile}: building ${reference}`);
-        const variables = Object.keys(env).flatMap(name => ["--build-arg", name]);
-        const words = ["--network", network === "host" ? "host" : "none", ...variables, "--tag", reference];
-        await docker(
-          ["build", "--file", source.dockerfile, ...words, source.context],
-          request,
-          source.dockerfile,
-          env,
-        );
-      }
-      return builtImage(reference);
+      const { source } = request;
+      return source.kind === "image" ? namedImage(source, build, request) : buildFile(source, build, request);
     },
   };
+}
+
+/** Pulled where the daemon does not have it, and built where it cannot be pulled and the task says how. */
+async function namedImage(
+  { name, otherwise }: { readonly name: string; readonly otherwise?: DockerfileSource },
+  build: Build,
+  request: BuildRequest,
+): Promise<BuiltImage> {
+  if ((await inspect(name)) !== undefined) return builtImage(name);
+  request.onProgress?.(`pulling ${name}`);
+  try {
+    await docker(["pull", "--quiet", name], request, name);
+  } catch (error) {
+    if (otherwise === undefined || !(error instanceof InputError)) throw error;
+    request.onProgress?.(`${name} cannot be pulled: its Dockerfile is built instead`);
+    return buildFile(otherwise, build, request);
+  }
+  return builtImage(name);
+}
+
+async function buildFile(
+  source: DockerfileSource,
+  { network, env }: Build,
+  request: BuildRequest,
+): Promise<BuiltImage> {
+  const reference = `${REPOSITORY}:${await hashContext(source, network)}`;
+  if ((await inspect(reference)) === undefined) {
+    request.onProgress?.(`${source.dockerfile}: building ${reference}`);
+    const variables = Object.keys(env).flatMap(name => ["--build-arg", name]);
+    const words = ["--network", network, ...variables, "--tag", reference];
+    await docker(
+      ["build", "--file", source.dockerfile, ...words, source.context],
+      request,
+      source.dockerfile,
+      env,
+    );
+  }
+  return builtImage(reference);
 }
 
 async function hashContext(
@@ -138,6 +163,19 @@ async function docker(
   });
 }
 
+/** The engine has an API for builds, but its own program knows ignore files, contexts and pulls. */
+function cannotRun(cause: Error): InputError {
+  return new InputError(
+    {
+      what: `images are built by the program docker, which cannot be run: ${cause.message}`,
+      where: "PATH",
+      expected: "docker; with podman's engine too",
+      fix: "install docker-cli, or podman-docker",
+    },
+    { cause },
+  );
+}
+
 function unavailable(output: string): Failure {
   return new Failure("SandboxUnavailable", `docker does not answer: ${output.trim().slice(-500)}`, {
     retryable: true,
@@ -156,8 +194,9 @@ function run(
   { timeoutMs, env = {}, signal }: RunOptions,
 ): Promise<{ readonly code: number | undefined; readonly output: string }> {
   return new Promise((resolve, reject) => {
+    const socket = findEngineSocket();
     const child = spawn("docker", words, {
-      env: { ...process.env, ...env },
+      env: { ...process.env, ...(socket !== undefined && { DOCKER_HOST: `unix://${socket}` }), ...env },
       stdio: ["ignore", "pipe", "pipe"],
       timeout: timeoutMs,
       killSignal: "SIGKILL",
@@ -171,7 +210,7 @@ function run(
     child.stderr.setEncoding("utf8").on("data", take);
     child.once("error", error => {
       if (signal?.aborted) resolve({ code: undefined, output });
-      else reject(unavailable(`cannot run docker: ${error.message}`));
+      else reject(cannotRun(error));
     });
     child.once("close", code => resolve({ code: code ?? undefined, output }));
   });
