@@ -13,6 +13,7 @@ import { withLocalRunner } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
 import { DEFAULT_STORE, print } from "./run-command.ts";
 import { showRun } from "./run-progress.ts";
+import { type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
 import { formatTable, percent, signedInterval } from "./table.ts";
 
 interface EvaluateOptions {
@@ -21,6 +22,7 @@ interface EvaluateOptions {
   readonly policy?: number;
   readonly baseline: number;
   readonly episodes: number;
+  readonly sandboxes: SandboxKind;
   readonly images?: string;
   readonly json?: boolean;
 }
@@ -36,6 +38,7 @@ export function addEvaluateCommand(program: Command): void {
     .option("--baseline <version>", "version to compare with", parseVersion, 0)
     .option("--episodes <n>", "episodes per task", parseVersion, 3)
     .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
     .option("--json", "print the result as JSON on stdout")
     .addHelpText(
@@ -52,7 +55,12 @@ export function addEvaluateCommand(program: Command): void {
       const result = await withLocalRunner(
         store,
         run,
-        { threads: config.threads, imagesFile: options.images, onEvent: showRun(run, store, progress) },
+        {
+          threads: config.threads,
+          sandboxes: options.sandboxes,
+          imagesFile: options.images,
+          onEvent: showRun(run, store, progress),
+        },
         async runner => {
           const of = (number: number): Promise<EvaluationSummary> =>
             evaluate(

@@ -6,12 +6,12 @@ import type { CollectServices } from "../pipeline/collect.ts";
 import type { OnRunEvent } from "../pipeline/run-events.ts";
 import { TrainerThread } from "../pipeline/trainer-thread.ts";
 import { OnnxSampler } from "../sampler/onnx/onnx-sampler.ts";
-import { createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { acquireOwner } from "../store/owner-lease.ts";
 import { currentProcess } from "../store/process-identity.ts";
 import { readState } from "../store/run-state.ts";
 import { imageServices } from "./image-options.ts";
+import { openSandboxes, type SandboxKind } from "./sandbox-options.ts";
 
 export interface LocalRunner extends CollectServices {
   readonly trainer: TrainerThread;
@@ -33,9 +33,15 @@ export async function withLocalRunner<T>(
   run: string,
   {
     threads,
+    sandboxes: sandboxKind,
     imagesFile,
     onEvent,
-  }: { readonly threads: number; readonly imagesFile: string | undefined; readonly onEvent: OnRunEvent },
+  }: {
+    readonly threads: number;
+    readonly sandboxes: SandboxKind;
+    readonly imagesFile: string | undefined;
+    readonly onEvent: OnRunEvent;
+  },
   work: (runner: LocalRunner) => Promise<T>,
 ): Promise<T> {
   const name = `${userInfo().username}@${hostname()}`;
@@ -45,7 +51,7 @@ export async function withLocalRunner<T>(
   try {
     const interrupt = interruptOnSignals();
     opened.defer(interrupt.end);
-    const sandboxes = opened.use(await createBubblewrapProvider());
+    const sandboxes = opened.use(await openSandboxes(sandboxKind));
     const lease = opened.use(
       await acquireOwner(store, run, { holder: name, process: identity, ttlMs: LEASE_MS, clock: Date.now }),
     );

@@ -17,12 +17,14 @@ import { imagesOption } from "./image-options.ts";
 import { withLocalRunner } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
 import { formatIteration, showRun } from "./run-progress.ts";
+import { type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
 import { formatTable } from "./table.ts";
 
 export const DEFAULT_STORE = ".t1/store";
 
 interface RunOptions {
   readonly local: string;
+  readonly sandboxes: SandboxKind;
   readonly images?: string;
   readonly json?: boolean;
 }
@@ -40,6 +42,7 @@ export function addRunCommand(program: Command): void {
       .description("start a run from a YAML config and work on it until it is done"),
   )
     .requiredOption("--name <run>", "name of the run")
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
     .option(
       "--set <key=value>",
@@ -60,7 +63,12 @@ export function addRunCommand(program: Command): void {
         await withLocalRunner(
           opened,
           options.name,
-          { threads, imagesFile: options.images, onEvent: showRun(options.name, opened, progress) },
+          {
+            threads,
+            sandboxes: options.sandboxes,
+            imagesFile: options.images,
+            onEvent: showRun(options.name, opened, progress),
+          },
           async runner => {
             if (options.continue && (await exists(opened, options.name)))
               await clearStop(opened, options.name);
@@ -81,6 +89,7 @@ export function addRunCommand(program: Command): void {
     );
 
   store(command.command("resume <run>").description("go on with a run where it stands"))
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
     .action(async (run: string, options: RunOptions) => {
       const opened = await openStore(options.local);
@@ -89,7 +98,12 @@ export function addRunCommand(program: Command): void {
       await withLocalRunner(
         opened,
         run,
-        { threads: config.threads, imagesFile: options.images, onEvent: showRun(run, opened, progress) },
+        {
+          threads: config.threads,
+          sandboxes: options.sandboxes,
+          imagesFile: options.images,
+          onEvent: showRun(run, opened, progress),
+        },
         async runner => {
           await clearStop(opened, run);
           await runLoop(run, runner);
