@@ -84,12 +84,25 @@ export function addCheckCommand(tasks: Command): void {
 async function check(folder: string, file: string, options: CheckOptions): Promise<Checked> {
   const pool = findTasks(folder);
   const names = choose(pool.names, options);
-  using report = new CheckReport(file);
+  const report = new CheckReport(file);
+  try {
+    return await checkAll(pool.folder, names, report, options);
+  } finally {
+    report[Symbol.dispose]();
+  }
+}
+
+async function checkAll(
+  folder: string,
+  names: readonly string[],
+  report: CheckReport,
+  options: CheckOptions,
+): Promise<Checked> {
   const setting = settingOf(options);
   const entries: CheckEntry[] = [];
   const missing: CheckKey[] = [];
   for (const path of names) {
-    const key = { path, content: await contentOf(join(pool.folder, path)), setting };
+    const key = { path, content: await contentOf(join(folder, path)), setting };
     const known = options.again ? undefined : report.find(key);
     if (known === undefined) missing.push(key);
     else entries.push(known);
@@ -110,7 +123,7 @@ async function check(folder: string, file: string, options: CheckOptions): Promi
       const isHopeless = failuresInARow >= HOPELESS_AFTER;
       const result = isHopeless
         ? "too many tasks before it could not be checked"
-        : await checkOne(join(pool.folder, key.path), services, interruption);
+        : await checkOne(join(folder, key.path), services, interruption);
       if (typeof result === "string") {
         failuresInARow++;
         unchecked.push({ path: key.path, reason: result });

@@ -4,7 +4,7 @@ import { createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
 import { createDockerProvider } from "../sandbox/docker/provider.ts";
 import type { SandboxProvider } from "../sandbox/sandbox.ts";
 
-export const SANDBOX_KINDS = ["bubblewrap", "docker"] as const;
+const SANDBOX_KINDS = ["bubblewrap", "docker"] as const;
 export type SandboxKind = (typeof SANDBOX_KINDS)[number];
 
 export function sandboxesOption(): Option {

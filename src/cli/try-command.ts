@@ -55,19 +55,7 @@ export function addTryCommand(tasks: Command): void {
       "\nEvery key goes into the sandbox, Ctrl-C too; exit or Ctrl-D leaves the shell. Exit code 1 says that the task is not solved.",
     )
     .action(async (folder: string, options: TryOptions) => {
-      const person = options.agent === undefined ? personsTerminal() : undefined;
-      await using sandboxes = await openSandboxes(options.sandboxes);
-      await sandboxes.sweep();
-      const images = imageServices(options.images, sandboxes);
-      const prepared = await prepareTask(folder, { ...images, demonstration: false });
-      const from = stepIndex(prepared, options.step);
-      const play = options.agent !== undefined ? AGENTS[options.agent](prepared) : shell(prepared, person);
-      const tried = await tryTask(
-        prepared,
-        play,
-        { mode: options.mode, from, ...(person !== undefined && { agentMs: PERSON_MS }) },
-        sandboxes,
-      );
+      const { prepared, from, tried } = await play(folder, options);
       const strategy = prepared.task.config.rewardStrategy;
       const reports = tried.map(({ name, run }) => ({ name, report: run.report }));
       const report = combineReports(reports, strategy);
@@ -87,6 +75,29 @@ export function addTryCommand(tasks: Command): void {
     });
 }
 
+interface Tried {
+  readonly prepared: PreparedTask;
+  /** Index of the first step that was played. */
+  readonly from: number;
+  readonly tried: readonly TriedStep[];
+}
+
+async function play(folder: string, { agent, step, mode, ...options }: TryOptions): Promise<Tried> {
+  const person = agent === undefined ? personsTerminal() : undefined;
+  const sandboxes = await openSandboxes(options.sandboxes);
+  try {
+    await sandboxes.sweep();
+    const images = imageServices(options.images, sandboxes);
+    const prepared = await prepareTask(folder, { ...images, demonstration: false });
+    const from = stepIndex(prepared, step);
+    const player = person === undefined ? AGENTS[agent ?? "nop"](prepared) : shell(prepared, person);
+    const input = { mode, from, ...(person !== undefined && { agentMs: PERSON_MS }) };
+    return { prepared, from, tried: await tryTask(prepared, player, input, sandboxes) };
+  } finally {
+    await sandboxes[Symbol.asyncDispose]();
+  }
+}
+
 function personsTerminal(): PersonsTerminal {
   const { stdin: input, stdout: output } = process;
   if (input.isTTY && output.isTTY) return { input, output };
@@ -103,9 +114,8 @@ function isComplete({ steps }: PreparedTask, from: number, tried: readonly Tried
   return from + tried.length === steps.length;
 }
 
-function shell({ task, spec, steps }: PreparedTask, person: PersonsTerminal | undefined): Play {
+function shell({ task, spec, steps }: PreparedTask, person: PersonsTerminal): Play {
   return async (sandbox, step, index) => {
-    if (person === undefined) throw new Error("a person has a terminal");
     const { name, instruction, agent } = step.step;
     const title =
       steps.length === 1 ? task.name : `${task.name}, step ${index + 1}/${steps.length} (${name})`;
@@ -114,8 +124,12 @@ function shell({ task, spec, steps }: PreparedTask, person: PersonsTerminal | un
       `\n=== ${title} ===\n\n${instruction.trim()}\n\n=== a shell in ${spec.workdir}; exit or Ctrl-D leaves it and grades${time} ===\n\n`,
     );
     const { columns, rows } = person.output;
-    await using terminal = await asAgent(sandbox, step).terminal({ columns, rows });
-    await passThrough(terminal, person);
+    const terminal = await asAgent(sandbox, step).terminal({ columns, rows });
+    try {
+      await passThrough(terminal, person);
+    } finally {
+      await terminal[Symbol.asyncDispose]();
+    }
     process.stderr.write("\ngrading\n");
     return undefined;
   };

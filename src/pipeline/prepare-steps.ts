@@ -31,7 +31,7 @@ export interface PreparedStep {
 }
 
 /** Containers have one network for all their commands: a clean verifier's is not the agent's. */
-export function withNetwork(spec: SandboxSpec, { network }: PhaseNetwork): SandboxSpec {
+function withNetwork(spec: SandboxSpec, { network }: PhaseNetwork): SandboxSpec {
   return spec.image.kind === "docker" ? { ...spec, network } : spec;
 }
 

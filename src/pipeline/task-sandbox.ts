@@ -25,7 +25,11 @@ export async function inTaskSandbox<T>(
   const deadlineMs = Date.now() + durations.reduce((sum, ms) => sum + ms, LEASE_SLACK_MS);
   // Names of tasks repeat across corpora, and others may be at the same task.
   const id = `${purpose}.${task.name.replaceAll("/", ".")}.${randomUUID().slice(0, 8)}`;
-  await using sandbox = await sandboxes.create(spec, { id, generation: 1, deadlineMs });
-  const unhealthy = healthcheck === undefined ? undefined : await awaitHealthy(sandbox, healthcheck);
-  return unhealthy === undefined ? await work(sandbox) : { unhealthy };
+  const sandbox = await sandboxes.create(spec, { id, generation: 1, deadlineMs });
+  try {
+    const unhealthy = healthcheck === undefined ? undefined : await awaitHealthy(sandbox, healthcheck);
+    return unhealthy === undefined ? await work(sandbox) : { unhealthy };
+  } finally {
+    await sandbox[Symbol.asyncDispose]();
+  }
 }
