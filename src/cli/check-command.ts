@@ -113,7 +113,12 @@ async function checkAll(
   const unchecked: { path: string; reason: string }[] = [];
   const sandboxes = await openSandboxes(options.sandboxes);
   const progress = new Progress({ stream: process.stderr });
-  const interruption = new Interruption(async () => sandboxes[Symbol.asyncDispose]());
+  let ending: Promise<void> | undefined;
+  const endSandboxes = (): Promise<void> => {
+    ending ??= (async () => sandboxes[Symbol.asyncDispose]())();
+    return ending;
+  };
+  const interruption = new Interruption(endSandboxes);
   let failuresInARow = 0;
   try {
     const services = { sandboxes, images: imageServices(options.images, sandboxes), mode: options.mode };
@@ -138,7 +143,7 @@ async function checkAll(
   } finally {
     progress.clear();
     interruption.end();
-    await sandboxes[Symbol.asyncDispose]();
+    await endSandboxes();
   }
   return { entries: entries.sort((a, b) => (a.path < b.path ? -1 : 1)), unchecked, knownCount };
 }
@@ -220,7 +225,7 @@ class Interruption {
       if (this.happened) process.exit(130);
       this.happened = true;
       process.stderr.write("\nstopping; the report keeps what was checked\n");
-      stop().catch(() => undefined); // disposing of it again reports it
+      stop().catch(() => undefined); // whoever waits for it gets the error
     };
     process.on("SIGINT", this.#onSignal).on("SIGTERM", this.#onSignal);
   }

@@ -34,7 +34,7 @@ export function describeChecks(
 
 /** The kind of the reason, without what is special to one task. */
 function shorten(reason: string): string {
-  return (/^[^:;(\n]*/.exec(reason)?.[0] ?? reason).trim().replace(/[\d.]*\d/g, "N");
+  return (/^[^:;(\n]*/.exec(reason)?.[0] ?? reason).trim();
 }
 
 function oneLine(text: string): string {
