@@ -30,8 +30,8 @@ export interface PreparedStep {
   readonly workdir?: Uint8Array;
 }
 
-/** Containers have one network for all their commands: a clean verifier's is not the agent's. */
-function withNetwork(spec: SandboxSpec, { network }: PhaseNetwork): SandboxSpec {
+/** Containers have one network for all their commands: a clean verifier's is not the agent's. Services stay with the agent's. */
+function cleanSpec({ services: _, ...spec }: SandboxSpec, { network }: PhaseNetwork): SandboxSpec {
   return spec.image.kind === "docker" ? { ...spec, network } : spec;
 }
 
@@ -65,7 +65,7 @@ export async function prepareSteps(
       networks,
       tests: step.testsFolders.flatMap(folder => archives.get(folder) ?? []),
       verifierEnv: resolveEnv(env, process.env, `${task.folder}/task.toml: verifier.env`),
-      verifierSpec: withNetwork(place.kind === "separate" ? await specOf(place) : spec, networks.verifier),
+      verifierSpec: cleanSpec(place.kind === "separate" ? await specOf(place) : spec, networks.verifier),
       ...(step.workdirFolder !== undefined && { workdir: await packFolder(step.workdirFolder) }),
     };
   };

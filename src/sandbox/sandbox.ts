@@ -21,6 +21,40 @@ export interface SandboxSpec {
   readonly memoryBytes?: number;
   /** How many processors' time all processes together get; a fraction is allowed. */
   readonly cpus?: number;
+  /** Containers beside it, each after those that it waits for. They live as long as the sandbox, and no agent is in them. */
+  readonly services?: readonly SandboxService[];
+}
+
+/** A container on the sandbox's network, where its name stands for the loopback that all of them share. */
+export interface SandboxService {
+  readonly name: string;
+  /** Of an image that the engine has. */
+  readonly reference: string;
+  /** The image's own where they are not given. */
+  readonly entrypoint?: readonly string[] | undefined;
+  readonly command?: readonly string[] | undefined;
+  readonly workdir?: string | undefined;
+  readonly user?: string | undefined;
+  readonly healthcheck?: ServiceHealthcheck | undefined;
+  readonly env: Readonly<Record<string, string>>;
+  readonly after: readonly ServiceCondition[];
+  readonly memoryBytes?: number | undefined;
+  readonly cpus?: number | undefined;
+}
+
+/** Docker's words and defaults: the first word of the test is CMD, CMD-SHELL or NONE. */
+interface ServiceHealthcheck {
+  readonly test: readonly string[];
+  readonly intervalMs?: number | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly startPeriodMs?: number | undefined;
+  readonly retries?: number | undefined;
+}
+
+export interface ServiceCondition {
+  readonly service: string;
+  /** ready: healthy where it has a health check, else started. */
+  readonly condition: "started" | "healthy" | "completed" | "ready";
 }
 
 /**

@@ -56,6 +56,7 @@ describe.skipIf(corpora === undefined)(
       const builder = {
         usesHostPrograms: true,
         hasUsers: false,
+        hasServices: false,
         build: () => Promise.reject(new ReachedBuild()),
       };
       for (const folder of folders) {

@@ -43,6 +43,7 @@ export function createDockerBuilder({ build }: Pick<Images, "build">): ImageBuil
   return {
     usesHostPrograms: false,
     hasUsers: true,
+    hasServices: true,
     build: async request => {
       const { source } = request;
       return source.kind === "image" ? namedImage(source, build, request) : buildFile(source, build, request);
