@@ -164,7 +164,9 @@ function describeStep({ name, run }: TriedStep): string {
   else lines.push(`the tests reported no assertion${lastLines(files)}\n`);
   const others = Object.entries(rewards ?? {}).filter(([key]) => key !== "reward");
   for (const [key, value] of others) lines.push(`${key}: ${value}\n`);
-  if (cause !== undefined) lines.push(`${cause}: ${VERIFIER_CAUSES[cause]}\n`);
+  // Without a report by test a reward is graded all the same.
+  if (cause !== undefined && !(cause === "no_report" && outcome !== null))
+    lines.push(`${cause}: ${VERIFIER_CAUSES[cause]}\n`);
   for (const { path, kind, effect } of tampering?.found ?? [])
     lines.push(`${path} ${effect === "left_out" ? "was left out of the verifier" : "was there"}: ${kind}\n`);
   return lines.join("");

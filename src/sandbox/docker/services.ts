@@ -10,7 +10,7 @@ import { complaintOf, type Engine } from "./engine.ts";
 /** The name of the container that it stands beside. */
 export const SERVICE_LABEL = "t1.service.of";
 /** From one look at a service to the next, and until it has to be what is waited for. */
-const LOOK_MS = 200;
+const LOOK_MS = 300;
 const PATIENCE_MS = 300_000;
 const LOG_LINES = 20;
 
@@ -86,7 +86,6 @@ function serviceOptions(service: SandboxService, container: string, plan: Contai
     HostConfig: {
       ...confinement({ diskBytes: plan.spec.diskBytes, memoryBytes, cpus }),
       NetworkMode: `container:${container}`,
-      Init: true, // nobody waits for orphans in an image that is not made for it
     },
   };
 }
@@ -97,12 +96,17 @@ async function awaitService(
   name: string,
   condition: ServiceCondition["condition"],
 ): Promise<void> {
+  let hasLooked = false;
   for (const until = performance.now() + PATIENCE_MS; ; await sleep(LOOK_MS)) {
     const answer = await engine.call("GET", `/containers/${id}/json`);
     const state = State.safeParse(answer.value).data?.State;
     if (state === undefined)
       throw new Failure("SandboxUnavailable", `the service ${name} is gone`, { retryable: true });
-    if (holds(state, condition)) return;
+    if (holds(state, condition)) {
+      if (condition !== "ready" || state.Health || hasLooked) return;
+      hasLooked = true; // one that ends at once was seen running
+      continue;
+    }
     const problem =
       whyNever(state, condition) ?? (performance.now() > until ? "it takes too long" : undefined);
     if (problem !== undefined) throw notStarted(name, problem, await lastWords(engine, id));
