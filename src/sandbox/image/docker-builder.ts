@@ -1,5 +1,5 @@
-// Builds images by a docker daemon. An image's tag is the hash of its Dockerfile and of all that its context holds, so
-// that a name never means an older image.
+// Builds images by a docker daemon. An image's tag is the hash of its Dockerfile, of all that its context holds and of the
+// images that it starts from, so that a name never means an older image.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -8,6 +8,7 @@ import { Failure, InputError } from "../../failure/errors.ts";
 import { findEngineSocket } from "../docker/engine.ts";
 import { BuildContext } from "./build-context.ts";
 import { hashPlacements } from "./copy-instruction.ts";
+import { parseDockerfile } from "./dockerfile.ts";
 import type { BuildRequest, BuiltImage, ImageBuilder } from "./image-builder.ts";
 import type { ImageHealthcheck } from "./image-config.ts";
 import type { Images } from "./images-file.ts";
@@ -93,14 +94,27 @@ async function hashContext(
   { dockerfile, context }: { readonly dockerfile: string; readonly context: string },
   network: string,
 ): Promise<string> {
+  const text = readFileSync(dockerfile, "utf8");
+  const bases = await Promise.all(
+    baseNames(text, dockerfile).map(async name => (await inspect(name))?.Id ?? name),
+  );
   const entries = [...new BuildContext(context, dockerfile).below("")].flatMap(from =>
     from.kind === "other" ? [] : [{ name: from.path, mode: from.mode, from }],
   );
   return createHash("sha256")
-    .update(JSON.stringify([readFileSync(dockerfile, "utf8"), network]))
+    .update(JSON.stringify([text, network, bases]))
     .update(await hashPlacements([{ to: "/", isFile: false, entries }]))
     .digest("hex")
     .slice(0, 32);
+}
+
+/** Images that it starts from, which may be others tomorrow under the same names. */
+function baseNames(text: string, file: string): readonly string[] {
+  const { instructions } = parseDockerfile(text, file);
+  const froms = instructions.filter(({ name }) => name === "FROM").map(from => from.text.split(/\s+/));
+  const stages = new Set(froms.map(([, as, stage]) => (/^as$/i.test(as ?? "") ? stage : undefined)));
+  const names = froms.flatMap(([name = ""]) => (stages.has(name) || name.includes("$") ? [] : [name]));
+  return [...new Set(names)].filter(name => name !== "scratch");
 }
 
 async function builtImage(reference: string): Promise<BuiltImage> {
