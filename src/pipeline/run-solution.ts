@@ -5,7 +5,7 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import { packFolder } from "../sandbox/tar.ts";
 import { resolveEnv } from "../task/resolve-env.ts";
 import type { Task } from "../task/task.ts";
-import { scriptCommand } from "../verifier/script-command.ts";
+import { runScript } from "../verifier/run-script.ts";
 import { inPhase } from "./phase-network.ts";
 import type { PreparedStep } from "./prepare-steps.ts";
 
@@ -22,7 +22,7 @@ export async function runSolution(
   if (step.solutionFolder === undefined) return "the task has no solution";
   const uploaded = await sandbox.upload(await packSolution(task, step.solutionFolder), "/solution");
   if ("refused" in uploaded) return `the solution does not fit into the sandbox: ${uploaded.refused}`;
-  const { end, stdout } = await inPhase(sandbox, networks.agent).exec(scriptCommand("/solution/solve.sh"), {
+  const { end, stdout } = await runScript(inPhase(sandbox, networks.agent), "/solution/solve.sh", {
     timeoutMs: step.agent.timeoutMs ?? SOLUTION_MS,
     env: resolveEnv(task.config.solutionEnv, process.env, `${task.folder}/task.toml: solution.env`),
     outputLimitBytes: 4096,
