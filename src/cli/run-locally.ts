@@ -11,8 +11,10 @@ import { advanceState, readState } from "../store/run-state.ts";
 import { type LocalOptions, withLocalRun } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
 import { showRun } from "./run-progress.ts";
+import type { SandboxKind } from "./sandbox-options.ts";
 
 export interface LocalTaskOptions {
+  readonly sandboxes: SandboxKind;
   readonly images?: string;
   readonly processes?: boolean;
   readonly overlap?: boolean;
@@ -70,10 +72,11 @@ export async function resumeLocally(
 export function localOptions(
   store: ObjectStore,
   run: string,
-  { images, processes }: LocalTaskOptions,
+  { sandboxes, images, processes }: LocalTaskOptions,
   progress: Progress,
 ): LocalOptions {
   return {
+    sandboxes,
     imagesFile: images,
     tasks: processes ? "processes" : "in-process",
     onEvent: showRun(run, store, progress),
