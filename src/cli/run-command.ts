@@ -16,13 +16,16 @@ import { advanceState, readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
 import { withLocalRunner } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
+import { listRuns } from "./run-list.ts";
 import { formatIteration, showRun } from "./run-progress.ts";
+import { budgetOption, isOnStack, overlapOption, seconds, stackOption } from "./stack-option.ts";
 import { formatTable } from "./table.ts";
 
 export const DEFAULT_STORE = ".t1/store";
 
 interface RunOptions {
   readonly local: string;
+  readonly stack?: string;
   readonly images?: string;
   readonly json?: boolean;
 }
@@ -32,6 +35,7 @@ export function addRunCommand(program: Command): void {
   const store = (sub: Command): Command =>
     sub
       .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+      .addOption(stackOption())
       .option("--json", "print the result as JSON on stdout");
 
   store(
@@ -48,11 +52,14 @@ export function addRunCommand(program: Command): void {
       [],
     )
     .option("--continue", "go on with the run when it is there already")
+    .addOption(overlapOption())
+    .addOption(budgetOption())
     .action(
       async (
         configFile: string,
         options: RunOptions & { name: string; set: string[]; continue?: boolean },
       ) => {
+        if (isOnStack(options)) return (await onStack()).startOnStack(configFile, options);
         const opened = await openStore(options.local);
         const config = parseRunConfig(await readConfig(configFile), configFile, options.set);
         const progress = new Progress({ stream: process.stderr });
@@ -82,7 +89,10 @@ export function addRunCommand(program: Command): void {
 
   store(command.command("resume <run>").description("go on with a run where it stands"))
     .addOption(imagesOption())
+    .addOption(overlapOption())
+    .addOption(budgetOption())
     .action(async (run: string, options: RunOptions) => {
+      if (isOnStack(options)) return (await onStack()).resumeOnStack(run, options);
       const opened = await openStore(options.local);
       const { config } = await readRun(opened, run);
       const progress = new Progress({ stream: process.stderr });
@@ -102,14 +112,22 @@ export function addRunCommand(program: Command): void {
   store(
     command
       .command("watch <run>")
-      .description("print the iterations of a run as they end, until it is done or stopped"),
-  ).action(async (run: string, options: RunOptions) => {
+      .description("print the iterations of a run as they end, until it is done or stopped")
+      .option("--every <seconds>", "with --stack: how often to look", seconds, 5),
+  ).action(async (run: string, options: RunOptions & { every: number }) => {
+    if (isOnStack(options)) return (await onStack()).watchOnStack(run, options);
     await watch(await openStore(options.local), run, options.json === true);
   });
 
   store(
-    command.command("stop <run>").description("let the runner of a run stop after the stage at work"),
-  ).action(async (run: string, options: RunOptions) => {
+    command
+      .command("stop <run>")
+      .description(
+        "let a run stop: here after the stage at work, in a deployment after the iteration at work",
+      )
+      .option("--now", "with --stack: abort what is at work; finished episodes stay"),
+  ).action(async (run: string, options: RunOptions & { now?: boolean }) => {
+    if (isOnStack(options)) return (await onStack()).stopOnStack(run, options);
     const opened = await openStore(options.local);
     await advanceState(opened, run, await readState(opened, run), {
       kind: "stop",
@@ -124,6 +142,7 @@ export function addRunCommand(program: Command): void {
 
   store(command.command("list").description("list the runs of a store")).action(
     async (options: RunOptions) => {
+      if (isOnStack(options)) return (await onStack()).listOnStack(options);
       const opened = await openStore(options.local);
       const runs = await listRuns(opened);
       const rows = runs.map(({ run, kind, done, iterations, state }) => [
@@ -141,6 +160,11 @@ export function addRunCommand(program: Command): void {
       );
     },
   );
+}
+
+/** Only then: loading the SDK takes longer than most commands. */
+function onStack(): Promise<typeof import("./stack-run.ts")> {
+  return import("./stack-run.ts");
 }
 
 /** Writes a result: JSON for machines, text for people. */
@@ -193,29 +217,6 @@ async function clearStop(store: ObjectStore, run: string): Promise<void> {
 
 async function exists(store: ObjectStore, run: string): Promise<boolean> {
   return (await store.head(runKey(run))) !== undefined;
-}
-
-async function listRuns(store: ObjectStore) {
-  const names = await Array.fromAsync(store.folders("runs/"));
-  const started = await Promise.all(names.map(run => store.head(runKey(run))));
-  return Promise.all(
-    names
-      .filter((_, index) => started[index] !== undefined)
-      .map(async run => {
-        const { config, createdAt } = await readRun(store, run);
-        const { state } = await readState(store, run);
-        const { iterations } = config.training;
-        const done = state.policyPublished;
-        return {
-          run,
-          kind: config.kind,
-          createdAt,
-          done,
-          iterations,
-          state: done >= iterations ? "done" : state.stopped ? "stopped" : "unfinished",
-        };
-      }),
-  );
 }
 
 export async function readConfig(file: string): Promise<string> {
