@@ -123,7 +123,7 @@ export function addRunCommand(program: Command): void {
     command
       .command("stop <run>")
       .description(
-        "let a run stop: here after the stage at work, in a deployment after the iteration at work",
+        "let a run stop: after the stage at work; in a deployment, after the episodes or the training at work",
       )
       .option("--now", "with --stack: abort what is at work; finished episodes stay"),
   ).action(async (run: string, options: RunOptions & { now?: boolean }) => {

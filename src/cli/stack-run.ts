@@ -108,7 +108,7 @@ export async function stopOnStack(
       ? "was not at work"
       : options.now
         ? "is aborted"
-        : "stops after the iteration at work";
+        : "stops when the episodes or the training at work are done";
   print(
     options,
     { run, stopped: true, executions: running.map(({ name }) => name), aborted: options.now === true },

@@ -14,8 +14,9 @@ import subprocess
 import time
 import uuid
 
+from ministack.core import lambda_runtime
 from ministack.core.responses import get_account_id, get_region
-from ministack.services import batch, cloudwatch_logs, ecs, s3
+from ministack.services import batch, cloudwatch_logs, ecs, lambda_svc, s3
 from ministack.services import stepfunctions as states
 from ministack.services.cloudformation import provisioners
 
@@ -212,6 +213,28 @@ def distributed_map(state, raw, effective, iterator, execution, ctx):
 
 
 states._run_distributed_map = distributed_map
+
+# --- Lambda: an error's name is its type, as Node's runtime on AWS has it ------------------------------------------
+
+MARK = "\x1f"
+thrown = "error: String(err.message || err)"
+assert thrown in lambda_runtime._NODEJS_WORKER_SCRIPT
+lambda_runtime._NODEJS_WORKER_SCRIPT = lambda_runtime._NODEJS_WORKER_SCRIPT.replace(
+    thrown, 'error: (err.name || "Error") + "\\x1f" + String(err.message || err)'
+)
+execute_function = lambda_svc._execute_function
+
+
+def execute_named(*args, **named):
+    result = execute_function(*args, **named)
+    body = result.get("body")
+    if result.get("error") and isinstance(body, dict) and MARK in str(body.get("errorMessage")):
+        name, message = body["errorMessage"].split(MARK, 1)
+        body.update(errorType=name, errorMessage=message)
+    return result
+
+
+lambda_svc._execute_function = execute_named
 
 # --- ECS and Batch: tasks are processes or containers, and what they end with counts --------------------------------
 
