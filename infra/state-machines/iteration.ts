@@ -94,7 +94,9 @@ function train(parts: Parts): Flowchart {
       stoppedAtMs: "{% $states.result.StoppedAt %}",
     },
   });
-  const onDemand = { TrainOnDemand: trainingJob(parts, onDemandQueueArn, of, times("on-demand")) };
+  const onDemand = {
+    TrainOnDemand: { ...trainingJob(parts, onDemandQueueArn, of, times("on-demand")), End: true },
+  } as const;
   if (spotQueueArn === undefined) return inOrder(onDemand);
   return inOrder({
     TrainOnSpot: {
