@@ -40,7 +40,14 @@ export default defineConfig({
           testTimeout: 3_600_000,
         },
       },
-      { test: { ...shared, name: "emulators", include: EMULATORS } },
+      {
+        test: {
+          ...shared,
+          name: "emulators",
+          include: EMULATORS,
+          globalSetup: ["test/emulators/global-setup.ts"],
+        },
+      },
     ],
   },
 });

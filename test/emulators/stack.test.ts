@@ -1,6 +1,6 @@
-// Runs of a deployment, from the command line to the objects in the bucket: all nine stacks in MiniStack by the plain CDK
-// CLI, functions as they are bundled, machines as they are deployed, drivers and trainers as processes with the
-// containers' entry points, sandboxes by bubblewrap.
+// Runs of a deployment, from the command line to the objects in the bucket: all nine stacks in an emulator by the plain
+// CDK CLI, functions as they are bundled, machines as they are deployed, drivers and trainers as processes with the
+// containers' entry points (or in containers), sandboxes by bubblewrap.
 import { execFile } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { promisify } from "node:util";
@@ -11,23 +11,21 @@ import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { readState } from "../../src/store/run-state.ts";
 import { type Ended, makeTinyRun, type TinyRun } from "../run/tiny-run.ts";
-import { deploy } from "./deploy.ts";
-import { type Emulator, findMinistack, startMinistack } from "./ministack.ts";
+import { endpoint, environment, kind, missingFor } from "./at-hand.ts";
 
-const found = await findMinistack();
-const title = "missing" in found ? `a deployment (skipped: ${found.missing})` : "a deployment";
+const missing = missingFor("stacks", "tasks");
+const title = `a deployment in ${kind}${missing === undefined ? "" : ` (skipped: ${missing})`}`;
 const MAIN = new URL("../../src/cli/main.ts", import.meta.url).pathname;
 const NAME_OF_STACK =
   /^t1-(storage|network|pull-endpoints|images|sandboxes|sampler|training|pipeline|observability)$/;
 
-describe.skipIf("missing" in found)(title, { timeout: 300_000 }, () => {
-  let emulator: Emulator;
+describe.skipIf(missing !== undefined)(title, { timeout: 300_000 }, () => {
   let tiny: TinyRun;
   let store: ObjectStore;
 
   const t1 = async (...args: readonly string[]): Promise<Ended> => {
     try {
-      const options = { env: emulator.environment, maxBuffer: 1 << 26 };
+      const options = { env: environment, maxBuffer: 1 << 26 };
       const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args], options);
       return { code: 0, stdout, stderr };
     } catch (error) {
@@ -39,20 +37,17 @@ describe.skipIf("missing" in found)(title, { timeout: 300_000 }, () => {
   const watch = (run: string): Promise<Ended> => t1("run", "watch", run, ...onStack, "--every", "0.5");
 
   beforeAll(async () => {
-    emulator = await startMinistack("python" in found ? found.python : "", { tasks: "process" });
-    await deploy(emulator.environment);
     tiny = await makeTinyRun({ tasks: 4, iterations: 1, settings: "rollout:\n  episodes: 4\n" });
-    const stacks = new CloudFormationClient({ endpoint: emulator.endpoint });
+    const stacks = new CloudFormationClient({ endpoint });
     const { Stacks: all = [] } = await stacks.send(new DescribeStacksCommand({}));
     expect(
       all.filter(({ StackName = "" }) => NAME_OF_STACK.test(StackName)).map(one => one.StackStatus),
     ).toEqual(Array(9).fill("CREATE_COMPLETE"));
     const outputs = all.find(({ StackName }) => StackName === "t1-pipeline")?.Outputs ?? [];
     const url = outputs.find(({ OutputKey }) => OutputKey === "StoreUrl")?.OutputValue;
-    store = await openStore(`${url}?endpoint=${encodeURIComponent(emulator.endpoint)}`);
+    store = await openStore(`${url}?endpoint=${encodeURIComponent(endpoint)}`);
   }, 300_000);
-  afterAll(async () => {
-    await emulator?.stop();
+  afterAll(() => {
     if (tiny !== undefined) rmSync(tiny.folder, { recursive: true, force: true });
   });
 
@@ -173,7 +168,7 @@ describe.skipIf("missing" in found)(title, { timeout: 300_000 }, () => {
 
   /** Names of the states that an execution went through, at its top level. */
   async function statesOf(machine: string, name: string): Promise<string[]> {
-    const states = new SFNClient({ endpoint: emulator.endpoint });
+    const states = new SFNClient({ endpoint });
     const executionArn = `arn:aws:states:us-east-1:000000000000:execution:t1-${machine}:${name}`;
     const { events = [] } = await states.send(new GetExecutionHistoryCommand({ executionArn }));
     return events.flatMap(({ stateEnteredEventDetails }) => stateEnteredEventDetails?.name ?? []);

@@ -1,0 +1,88 @@
+// The deployed definitions in the emulator's interpreter and in ours, side by side: the same answers of the same tasks
+// have to lead through the same states to the same end.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { CloudFormationClient, DescribeStacksCommand } from "@aws-sdk/client-cloudformation";
+import {
+  DescribeExecutionCommand,
+  DescribeMapRunCommand,
+  DescribeStateMachineCommand,
+  GetExecutionHistoryCommand,
+  ListMapRunsCommand,
+  SFNClient,
+  StartExecutionCommand,
+} from "@aws-sdk/client-sfn";
+import { beforeAll, describe, expect, it } from "vitest";
+import { openStore } from "../../src/store/open-store.ts";
+import { can, endpoint, missingFor } from "./at-hand.ts";
+import { finished, type Ran, runHere } from "./our-interpreter.ts";
+import { GROUPS, groupLines, SCENARIOS, type Scenario } from "./scenarios.ts";
+
+const missing = missingFor("stacks", "mocks");
+const title = missing === undefined ? "both interpreters" : `both interpreters (skipped: ${missing})`;
+
+describe.skipIf(missing !== undefined)(title, { timeout: 120_000 }, () => {
+  const states = new SFNClient({ endpoint });
+  const arn = (machine: string): string => `arn:aws:states:us-east-1:000000000000:stateMachine:t1-${machine}`;
+  let bucket: string;
+
+  beforeAll(async () => {
+    const stacks = new CloudFormationClient({ endpoint });
+    const { Stacks = [] } = await stacks.send(new DescribeStacksCommand({ StackName: "t1-pipeline" }));
+    const url = Stacks[0]?.Outputs?.find(({ OutputKey }) => OutputKey === "StoreUrl")?.OutputValue ?? "";
+    bucket = url.replace("s3://", "");
+    const store = await openStore(`${url}?endpoint=${encodeURIComponent(endpoint)}`);
+    await store.put(GROUPS.key, groupLines(), { ifNoneMatch: "*" });
+  });
+
+  const throwsStates = ({ answers }: Scenario): boolean =>
+    JSON.stringify(answers).includes('"Error":"States.');
+  it.each(Object.entries(SCENARIOS))("agree on %s", async (name, scenario) => {
+    if (throwsStates(scenario) && !can.includes("statesErrors")) return;
+    const { definition = "" } = await states.send(
+      new DescribeStateMachineCommand({ stateMachineArn: arn(scenario.machine) }),
+    );
+    const ours = await runHere(definition, bucket, name, scenario);
+    expect(ours).toMatchObject(scenario.ends);
+    const theirs = await runThere(name, scenario, Object.keys(JSON.parse(definition).States));
+    expect(theirs).toEqual(ours);
+  });
+
+  async function runThere(name: string, { machine, input }: Scenario, own: readonly string[]): Promise<Ran> {
+    const { executionArn = "" } = await states.send(
+      new StartExecutionCommand({
+        stateMachineArn: `${arn(machine)}#${name}`,
+        name,
+        input: JSON.stringify(input),
+      }),
+    );
+    let ended = await states.send(new DescribeExecutionCommand({ executionArn }));
+    while (ended.status === "RUNNING") {
+      await sleep(100);
+      ended = await states.send(new DescribeExecutionCommand({ executionArn }));
+    }
+    const { events = [] } = await states.send(
+      new GetExecutionHistoryCommand({ executionArn, maxResults: 1000 }),
+    );
+    const { mapRuns = [] } = await states.send(new ListMapRunsCommand({ executionArn }));
+    const described = await Promise.all(
+      mapRuns.map(({ mapRunArn }) => states.send(new DescribeMapRunCommand({ mapRunArn }))),
+    );
+    return {
+      status: ended.status ?? "",
+      // MiniStack gives failed executions an output too; AWS does not.
+      ...(ended.status === "SUCCEEDED" && { output: JSON.parse(ended.output ?? "null") }),
+      ...(ended.error !== undefined && { error: ended.error }),
+      states: events.flatMap(({ stateEnteredEventDetails: entered }) =>
+        entered?.name !== undefined && own.includes(entered.name) ? [entered.name] : [],
+      ),
+      maps: described
+        .map(({ status = "", itemCounts: { succeeded = 0, failed = 0 } = {} }) => ({
+          ended: status,
+          succeeded,
+          failed,
+        }))
+        .map(finished),
+    };
+  }
+});
