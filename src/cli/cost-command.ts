@@ -7,7 +7,7 @@ import { idleCost } from "../planning/idle-cost.ts";
 import { PRICES_AS_OF, stalePrices } from "../planning/prices.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
-import { DEFAULT_STORE, print } from "./run-command.ts";
+import { DEFAULT_STORE, print } from "./output.ts";
 import { listRuns } from "./run-list.ts";
 import { isOnStack, stackOption } from "./stack-option.ts";
 import { formatTable } from "./table.ts";

@@ -10,8 +10,8 @@ import { openStore } from "../store/open-store.ts";
 import { readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
 import { withLocalRunner } from "./local-runner.ts";
+import { DEFAULT_STORE, print } from "./output.ts";
 import { Progress } from "./progress.ts";
-import { DEFAULT_STORE, print } from "./run-command.ts";
 import { showRun } from "./run-progress.ts";
 import { formatTable, percent, signedInterval } from "./table.ts";
 

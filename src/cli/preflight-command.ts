@@ -1,8 +1,8 @@
 // `t1 preflight`: what would fail, before money is spent.
 import type { Command } from "commander";
 import { readState } from "../store/run-state.ts";
+import { print } from "./output.ts";
 import { formatSeconds } from "./progress.ts";
-import { print } from "./run-command.ts";
 
 interface PreflightOptions {
   readonly stack: string;

@@ -1,10 +1,8 @@
 // `t1 run`: start, resume, watch, stop and list runs.
-import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import * as ort from "onnxruntime-node";
 import { parseRunConfig } from "../config/parse-config.ts";
-import { InputError } from "../failure/errors.ts";
 import { readMetrics } from "../pipeline/metrics.ts";
 import { runLoop } from "../pipeline/run-loop.ts";
 import { describeSoftware, readRun } from "../pipeline/run-record.ts";
@@ -15,13 +13,13 @@ import { openStore } from "../store/open-store.ts";
 import { advanceState, readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
 import { withLocalRunner } from "./local-runner.ts";
+import { DEFAULT_STORE, print } from "./output.ts";
 import { Progress } from "./progress.ts";
+import { readConfig } from "./read-config.ts";
 import { listRuns } from "./run-list.ts";
 import { formatIteration, showRun } from "./run-progress.ts";
 import { budgetOption, isOnStack, overlapOption, seconds, stackOption } from "./stack-option.ts";
 import { formatTable } from "./table.ts";
-
-export const DEFAULT_STORE = ".t1/store";
 
 interface RunOptions {
   readonly local: string;
@@ -167,11 +165,6 @@ function onStack(): Promise<typeof import("./stack-run.ts")> {
   return import("./stack-run.ts");
 }
 
-/** Writes a result: JSON for machines, text for people. */
-export function print(options: { readonly json?: boolean }, result: unknown, text: string): void {
-  process.stdout.write(options.json ? `${JSON.stringify(result, undefined, 2)}\n` : text);
-}
-
 async function finish(store: ObjectStore, run: string, options: RunOptions): Promise<void> {
   const { state } = await readState(store, run);
   const result = {
@@ -217,13 +210,4 @@ async function clearStop(store: ObjectStore, run: string): Promise<void> {
 
 async function exists(store: ObjectStore, run: string): Promise<boolean> {
   return (await store.head(runKey(run))) !== undefined;
-}
-
-export async function readConfig(file: string): Promise<string> {
-  return readFile(file, "utf8").catch(cause => {
-    throw new InputError(
-      { what: "cannot read the config", where: file, expected: "a YAML file", fix: "check the path" },
-      { cause },
-    );
-  });
 }

@@ -12,9 +12,9 @@ import { loadTask } from "../task/load.ts";
 import { openPool } from "../task/pool.ts";
 import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
+import { print } from "./output.ts";
 import { parallel } from "./parallel.ts";
 import { Progress } from "./progress.ts";
-import { print } from "./run-command.ts";
 import { formatTable } from "./table.ts";
 
 /** Task folders written, or sandboxes at work, at once. */

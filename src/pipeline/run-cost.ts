@@ -11,7 +11,7 @@ import { readRun } from "./run-record.ts";
 import { openPlannablePool } from "./stored-pool.ts";
 import { measureUsage, readUsage } from "./usage.ts";
 
-export interface PhaseCost {
+interface PhaseCost {
   /** "iteration 1", "evaluation during-000010" */
   readonly phase: string;
   readonly usage: Usage;

@@ -19,7 +19,7 @@ export interface Pace {
 }
 
 /** Of an iteration; an evaluation is one without training. */
-export function plannedPhase(
+function plannedPhase(
   episodes: number,
   { episodeSeconds }: Pace,
   { episodesPerDriver, sandboxesAtOnce }: Shape,

@@ -31,7 +31,7 @@ export async function asked<Answer>(action: string, answer: Promise<Answer>): Pr
 }
 
 /** @returns the error itself where it is none of those that every service can answer with */
-export function attributeAwsError(thrown: unknown, action: string): unknown {
+function attributeAwsError(thrown: unknown, action: string): unknown {
   if (!(thrown instanceof Error) || thrown instanceof InputError || thrown instanceof Failure) return thrown;
   const options = { cause: thrown };
   const { name, message } = thrown;

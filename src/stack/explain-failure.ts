@@ -88,7 +88,7 @@ async function failedState(arn: string, clients: AwsClients): Promise<string | u
 }
 
 /** A function's cause is JSON with the error's message; a task's or a job's, with what it ended with. */
-export function causeInWords(cause: string): string {
+function causeInWords(cause: string): string {
   let parsed: unknown;
   try {
     parsed = JSON.parse(cause);
