@@ -238,7 +238,8 @@ lambda_svc._execute_function = execute_named
 
 # --- ECS and Batch: tasks are processes or containers, and what they end with counts --------------------------------
 
-CREDENTIALS = {
+ON_THIS_HOST = {
+    "T1_DEVICE": "cpu",  # an emulated GPU instance has no GPU
     "AWS_ENDPOINT_URL": ENDPOINT,
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -267,7 +268,7 @@ def die_with_emulator():
 
 def run_task(image, environment, task, log):
     """Runs a task to its end. @return exit code"""
-    words, env = command_of(image, {**environment, **CREDENTIALS}, task)
+    words, env = command_of(image, {**environment, **ON_THIS_HOST}, task)
     done = subprocess.run(
         words, env=env, capture_output=True, text=True, check=False, preexec_fn=die_with_emulator
     )
