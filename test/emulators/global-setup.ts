@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { type Capability, capabilitiesOf, type EmulatorKind } from "./capabilities.ts";
 import { deploy } from "./deploy.ts";
+import { buildImages, DOCKER_OPTIONS } from "./images.ts";
 import { type Emulator, environmentFor, findMinistack, startMinistack } from "./ministack.ts";
 import { mockFile } from "./scenarios.ts";
 
@@ -62,6 +63,10 @@ async function start(
     throw new Error(`T1_EMULATOR: expected ministack or ministack-docker, got ${kind}`);
   const found = await findMinistack();
   if ("missing" in found) return found;
-  const tasks = kind === "ministack" ? "process" : "docker";
-  return { kind, emulator: await startMinistack(found.python, { tasks, mocks }) };
+  if (kind === "ministack")
+    return { kind, emulator: await startMinistack(found.python, { tasks: "process", mocks }) };
+  const missing = await buildImages();
+  if (missing !== undefined) return { missing };
+  const environment = { T1_DOCKER_OPTIONS: DOCKER_OPTIONS };
+  return { kind, emulator: await startMinistack(found.python, { tasks: "docker", mocks, environment }) };
 }
