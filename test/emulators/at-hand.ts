@@ -1,7 +1,7 @@
 // The emulator that the suites of this project run against, as its global setup made it.
 import { inject } from "vitest";
 import { CAPABILITIES, type Capability } from "./capabilities.ts";
-import { environmentFor } from "./ministack.ts";
+import { environmentFor } from "./process.ts";
 
 const provided = inject("emulator");
 

@@ -15,7 +15,7 @@ export type EmulatorKind = "ministack" | "ministack-docker" | "localstack" | "ot
 const OF: Readonly<Record<EmulatorKind, readonly Capability[]>> = {
   ministack: ["stacks", "tasks", "mocks", "statesErrors"],
   "ministack-docker": ["stacks", "tasks", "containers", "mocks", "statesErrors"],
-  localstack: ["stacks", "mocks"],
+  localstack: ["mocks"],
   // Of one that AWS_ENDPOINT_URL names, its user says it: T1_EMULATOR_CAN="stacks,mocks".
   other: [],
 };

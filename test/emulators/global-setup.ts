@@ -8,7 +8,9 @@ import type { TestProject } from "vitest/node";
 import { type Capability, capabilitiesOf, type EmulatorKind } from "./capabilities.ts";
 import { deploy } from "./deploy.ts";
 import { buildImages, DOCKER_OPTIONS } from "./images.ts";
-import { type Emulator, environmentFor, findMinistack, startMinistack } from "./ministack.ts";
+import { findLocalstack, startLocalstack } from "./localstack.ts";
+import { findMinistack, startMinistack } from "./ministack.ts";
+import { type Emulator, environmentFor } from "./process.ts";
 import { mockFile } from "./scenarios.ts";
 
 export type Provided =
@@ -40,13 +42,14 @@ export default async function setup(project: TestProject): Promise<(() => Promis
     await emulator.stop();
     await rm(folder, { recursive: true, force: true });
   };
+  const can = capabilitiesOf(kind);
   try {
-    await deploy(emulator.environment);
+    if (can.includes("stacks")) await deploy(emulator.environment);
   } catch (error) {
     await stop();
     throw error;
   }
-  project.provide("emulator", { kind, endpoint: emulator.endpoint, can: capabilitiesOf(kind) });
+  project.provide("emulator", { kind, endpoint: emulator.endpoint, can });
   return stop;
 }
 
@@ -59,8 +62,12 @@ async function start(
     return { kind: "other", emulator };
   }
   const kind = process.env.T1_EMULATOR ?? "ministack";
+  if (kind === "localstack") {
+    const found = await findLocalstack();
+    return "missing" in found ? found : { kind, emulator: await startLocalstack(found.python, mocks) };
+  }
   if (kind !== "ministack" && kind !== "ministack-docker")
-    throw new Error(`T1_EMULATOR: expected ministack or ministack-docker, got ${kind}`);
+    throw new Error(`T1_EMULATOR: expected ministack, ministack-docker or localstack, got ${kind}`);
   const found = await findMinistack();
   if ("missing" in found) return found;
   if (kind === "ministack")

@@ -1,32 +1,20 @@
 // MiniStack for tests: AWS's interfaces as one Python program from PyPI (MIT), with the patches of run-ministack.py. It is
 // fetched once per checkout, by pip, into node_modules/.cache; it listens on loopback only, keeps everything in memory,
 // and is gone after the test with whatever it started.
-import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { once } from "node:events";
-import { access, mkdir, rename, rm } from "node:fs/promises";
-import { createServer } from "node:net";
+import { execFile } from "node:child_process";
+import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { type Emulator, environmentFor, exists, freePort, ROOT, runUntilHealthy } from "./process.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
 const PACKAGE = "ministack==1.5.33";
 const CACHE = join(ROOT, "node_modules/.cache/t1", PACKAGE.replace("==", "-"));
-const START_MS = 60_000;
 
-export interface Emulator {
-  /** `http://127.0.0.1:…` */
-  readonly endpoint: string;
-  /** Of programs that are to talk to it and to nothing else. */
-  readonly environment: NodeJS.ProcessEnv;
-  stop(): Promise<void>;
-}
-
-export interface EmulatorOptions {
+interface EmulatorOptions {
   /** What stands for tasks of ECS and jobs of Batch. */
-  readonly tasks: "process" | "docker" | "none";
+  readonly tasks: "process" | "docker";
   /** Answers of tasks, by states of machines: AWS's format for Step Functions Local. */
-  readonly mocks?: string;
+  readonly mocks: string;
   readonly environment?: NodeJS.ProcessEnv;
 }
 
@@ -47,8 +35,7 @@ export async function findMinistack(): Promise<{ readonly python: string } | { r
     // Paths stand in a virtual environment's programs, so it is made where it stays; "ready" says that it is whole.
     await run("python3", ["-m", "venv", CACHE], options);
     await run(python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE], options);
-    await mkdir(join(CACHE, "making"));
-    await rename(join(CACHE, "making"), join(CACHE, "ready"));
+    await mkdir(join(CACHE, "ready"));
     return { python };
   } catch (error) {
     return { missing: `${PACKAGE} cannot be installed from PyPI: ${String(error).split("\n")[0]}` };
@@ -58,8 +45,10 @@ export async function findMinistack(): Promise<{ readonly python: string } | { r
 export async function startMinistack(python: string, options: EmulatorOptions): Promise<Emulator> {
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
-  const child = spawn(python, ["-W", "ignore", join(import.meta.dirname, "run-ministack.py")], {
-    env: {
+  const stop = await runUntilHealthy(
+    python,
+    ["-W", "ignore", join(import.meta.dirname, "run-ministack.py")],
+    {
       ...process.env,
       GATEWAY_PORT: `${port}`,
       BIND_HOST: "127.0.0.1",
@@ -71,70 +60,10 @@ export async function startMinistack(python: string, options: EmulatorOptions): 
       T1_TASKS: options.tasks,
       T1_NODE: process.execPath,
       T1_ROOT: ROOT,
-      ...(options.mocks !== undefined && { SFN_MOCK_CONFIG: options.mocks }),
+      SFN_MOCK_CONFIG: options.mocks,
       ...options.environment,
     },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const log: string[] = [];
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", chunk => log.push(String(chunk)));
-  // A test runner that is killed must not leave it behind.
-  process.once("exit", () => child.kill("SIGKILL"));
-  const stop = (): Promise<void> => end(child);
-  for (const deadline = Date.now() + START_MS; ; await sleep(100)) {
-    const isUp = await fetch(`${endpoint}/_ministack/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-    if (isUp) break;
-    if (child.exitCode !== null || Date.now() > deadline) {
-      await stop();
-      throw new Error(`MiniStack does not start: ${log.join("").slice(-4_000)}`);
-    }
-  }
-  return { endpoint, environment: environmentFor(endpoint), stop };
-}
-
-/** For any emulator: credentials that are none, and no way to a real account. */
-export function environmentFor(endpoint: string): NodeJS.ProcessEnv {
-  const { AWS_PROFILE: _, ...inherited } = process.env;
-  return {
-    ...inherited,
-    AWS_ENDPOINT_URL: endpoint,
-    AWS_ACCESS_KEY_ID: "test",
-    AWS_SECRET_ACCESS_KEY: "test",
-    AWS_REGION: "us-east-1",
-    AWS_EC2_METADATA_DISABLED: "true",
-    AWS_CONFIG_FILE: "/dev/null",
-    AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
-    CDK_DISABLE_CLI_TELEMETRY: "1",
-  };
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGKILL");
-  await once(child, "exit");
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() =>
-        typeof address === "object" && address !== null
-          ? resolve(address.port)
-          : reject(new Error("no port")),
-      );
-    });
-  });
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
+    `${endpoint}/_ministack/health`,
   );
+  return { endpoint, environment: environmentFor(endpoint), stop };
 }
