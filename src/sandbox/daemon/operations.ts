@@ -3,9 +3,10 @@ import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PseudoTerminal } from "../pseudo-terminal.ts";
 import type { CapturedOutput } from "../sandbox.ts";
+import { Baseline } from "./baseline.ts";
 import { describe, listRoot } from "./describe.ts";
 import { emptyFolder, makeFolder, Refusal, removeEntry } from "./folders.ts";
-import { closeOnExec } from "./kernel.ts";
+import { closeOnExec, limitFileSize } from "./kernel.ts";
 import { killEverything } from "./kill-everything.ts";
 import { withCommandScore } from "./oom-score.ts";
 import { Packing } from "./pack.ts";
@@ -43,6 +44,7 @@ export class Operations {
   readonly #downloads = new Map<string, Download>();
   readonly #end: () => void;
   #deadline: NodeJS.Timeout | undefined;
+  #marked: { readonly baseline: Baseline; readonly notes: Uint8Array } | undefined;
 
   /** @param end ends the daemon and with it the sandbox */
   constructor(end: () => void) {
@@ -59,6 +61,14 @@ export class Operations {
     switch (asked.op) {
       case "open":
         return this.#open(asked);
+      case "mark":
+        this.#marked ??= { baseline: new Baseline(), notes: body };
+        return { value: {} };
+      case "recall":
+        return { value: { isMarked: this.#marked !== undefined }, body: this.#marked?.notes };
+      case "changes":
+        if (this.#marked === undefined) throw new Error("changes since no mark");
+        return { value: {}, body: Buffer.from(JSON.stringify(this.#marked.baseline.changes())) };
       case "exec":
         return this.#exec(asked, body);
       case "attach":
@@ -118,8 +128,9 @@ export class Operations {
     }
   }
 
-  #open({ deadlineMs, made }: Asked<"open">): Answered<"open"> {
+  #open({ deadlineMs, made, fileLimitBytes }: Asked<"open">): Answered<"open"> {
     this.#awaitDeadline(deadlineMs);
+    if (fileLimitBytes !== undefined) limitFileSize(fileLimitBytes);
     return { value: refusable(() => made.forEach(makeFolder)) };
   }
 
