@@ -1,9 +1,9 @@
 // Keeps why tasks and jobs stopped: ECS forgets it after about an hour.
 import { z } from "zod";
+import { classifyStop } from "../../src/sandbox/fargate/classify-stop.ts";
 import { encodeJson } from "../../src/store/json.ts";
 import { emitMetrics } from "../metrics.ts";
 import { stageHandler } from "../stage-handler.ts";
-import { classifyStop } from "./classify-stop.ts";
 
 /** Events of ECS and Batch, as EventBridge delivers them; they are AWS's, so what else is in them is kept as it is. */
 const StopEvent = z.looseObject({

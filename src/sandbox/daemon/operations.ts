@@ -44,7 +44,8 @@ export class Operations {
   readonly #downloads = new Map<string, Download>();
   readonly #end: () => void;
   #deadline: NodeJS.Timeout | undefined;
-  #marked: { readonly baseline: Baseline; readonly notes: Uint8Array } | undefined;
+  #baseline: Baseline | undefined;
+  #notes: Uint8Array | undefined;
 
   /** @param end ends the daemon and with it the sandbox */
   constructor(end: () => void) {
@@ -62,13 +63,16 @@ export class Operations {
       case "open":
         return this.#open(asked);
       case "mark":
-        this.#marked ??= { baseline: new Baseline(), notes: body };
+        this.#baseline ??= new Baseline();
+        return { value: {} };
+      case "note":
+        this.#notes = body;
         return { value: {} };
       case "recall":
-        return { value: { isMarked: this.#marked !== undefined }, body: this.#marked?.notes };
+        return { value: { isNoted: this.#notes !== undefined }, body: this.#notes };
       case "changes":
-        if (this.#marked === undefined) throw new Error("changes since no mark");
-        return { value: {}, body: Buffer.from(JSON.stringify(this.#marked.baseline.changes())) };
+        if (this.#baseline === undefined) throw new Error("changes since no mark");
+        return { value: {}, body: Buffer.from(JSON.stringify(this.#baseline.changes())) };
       case "exec":
         return this.#exec(asked, body);
       case "attach":

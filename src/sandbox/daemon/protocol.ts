@@ -29,9 +29,10 @@ export const Operation = z.discriminatedUnion("op", [
     /** Of one file that anything here writes. It can be lowered later, not raised. */
     fileLimitBytes: Size.optional(),
   }),
-  /** From here on changes count. The body is kept for drivers to come. */
+  /** From here on changes count. */
   z.strictObject({ op: z.literal("mark") }),
-  /** Answers with what `mark` was given. */
+  /** Keeps the body for drivers to come: whoever recalls it finds a sandbox that is ready. */
+  z.strictObject({ op: z.literal("note") }),
   z.strictObject({ op: z.literal("recall") }),
   /** What differs from the moment of `mark`. */
   z.strictObject({ op: z.literal("changes") }),
@@ -168,7 +169,9 @@ export type Changes = z.infer<typeof Changes>;
 export const Answers = {
   open: z.strictObject({ refused: Text.optional() }),
   mark: z.strictObject({}),
-  recall: z.strictObject({ isMarked: z.boolean() }),
+  note: z.strictObject({}),
+  /** The body is what was noted. */
+  recall: z.strictObject({ isNoted: z.boolean() }),
   /** The body is JSON of `Changes`. */
   changes: z.strictObject({}),
   exec: z.strictObject({
