@@ -4,6 +4,8 @@ import net from "node:net";
 process.env.AWS_ACCESS_KEY_ID = "test";
 process.env.AWS_SECRET_ACCESS_KEY = "test";
 process.env.AWS_REGION = "us-east-1";
+// Far from UTC, so that a time that is written without its zone shows.
+process.env.TZ = "Asia/Tokyo";
 
 /** All of 127.0.0.0/8 stays on this machine. */
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/;

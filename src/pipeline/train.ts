@@ -28,7 +28,7 @@ import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
 import type { TrainingEpisode } from "../training/episode.ts";
 import { Network, type NetworkState, type Sessions } from "../training/onnx/network.ts";
-import { trainPpo } from "../training/onnx/train-ppo.ts";
+import { type PpoNetworks, trainPpo } from "../training/onnx/train-ppo.ts";
 import { trainSft } from "../training/onnx/train-sft.ts";
 import { decodeNetworkState, encodeNetworkState } from "../training/optimizer-file.ts";
 import { auditChunk, type ChunkAudit } from "../trajectory/audit.ts";
@@ -78,7 +78,12 @@ export async function train({ run, iteration }: TrainInput, services: TrainServi
   const metrics =
     config.kind === "sft" || critic === undefined
       ? await trainOnDemonstrations(episodes, actor, config as SftConfig, context)
-      : await trainByPpo(episodes, { actor, critic }, config, context);
+      : await trainByPpo(
+          episodes,
+          { actor, critic, behaviour: await readBehaviour(store, run, iteration, closed) },
+          config,
+          context,
+        );
   await writeVersion(store, run, iteration + 1, { actor: actor.state, critic: critic?.state, files });
   await putOnce(store, auditKey(phase), encodeJson(summariseAudits(audits, closed.policyVersion)));
   await putOnce(
@@ -124,7 +129,7 @@ async function trainOnDemonstrations(
 
 async function trainByPpo(
   episodes: readonly TrainingEpisode[],
-  networks: { readonly actor: Network; readonly critic: Network },
+  networks: PpoNetworks,
   { training, sampling, seed: runSeed }: PpoRunConfig,
   { iteration, services: { sessions } }: Context,
 ) {
@@ -175,6 +180,18 @@ async function writeVersion(
     policyPrefix(run, version),
     new Map([...encodeModelFiles(actor, "bfloat16"), ...kept]),
   );
+}
+
+/** With one-step asynchrony the batch was sampled by the version before the one that is trained. */
+async function readBehaviour(
+  store: ObjectStore,
+  run: string,
+  iteration: number,
+  { policyVersion }: ClosedPhase,
+): Promise<Network | undefined> {
+  if (policyVersion === iteration) return undefined;
+  const policy = await readModelFolder(store, policyPrefix(run, policyVersion), "language");
+  return new Network(await readOptimizer(store, run, policyVersion, ACTOR_FILE, policy, "language"));
 }
 
 async function readCritic(

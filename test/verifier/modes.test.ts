@@ -95,6 +95,37 @@ describe("a verifier", () => {
     expect([reward, record.verifier?.mode]).toEqual([1, "separate"]);
   });
 
+  it("gets artifacts of one name at their own paths (harbor#1733)", async () => {
+    const toml = TOML.replace("[agent]", 'artifacts = ["/srv/a/out.txt", "/srv/b/out.txt"]\n[agent]').replace(
+      "[verifier]",
+      '[verifier]\nenvironment_mode = "separate"',
+    );
+    const condition = "grep -qx one /srv/a/out.txt && grep -qx two /srv/b/out.txt";
+    const task = stage.writeTask({ ...BASE, "task.toml": toml, "tests/test.sh": script(condition) });
+    const commands = ["mkdir -p /srv/a /srv/b; echo one > /srv/a/out.txt; echo two > /srv/b/out.txt"];
+    expect((await stage.play(task, [commands])).reward).toBe(1);
+  });
+
+  it("reads assertions from the report, not from what the tests printed (cube-harness#444)", async () => {
+    const tests = [
+      { name: "a", status: "passed" },
+      { name: "b", status: "failed" },
+    ];
+    const noisy = `#!/bin/sh
+head -c 80000 /dev/zero | tr '\\0' n
+echo "===== 2 passed in 0.01s ====="
+echo '${JSON.stringify({ results: { tool: { name: "t" }, tests } })}' > /logs/verifier/ctrf.json
+echo 0 > /logs/verifier/reward.txt
+`;
+    const task = stage.writeTask({ ...BASE, "tests/test.sh": noisy });
+    const { record } = await stage.play(task, [["true"]]);
+    expect(record.report?.tests.map(({ status }) => status)).toEqual(tests.map(({ status }) => status));
+    // Without a report there is nothing to go by, whatever was printed.
+    const silent = stage.writeTask({ ...BASE, "tests/test.sh": '#!/bin/sh\necho "=== 2 passed ==="\n' });
+    const { record: without, reward } = await stage.play(silent, [["true"]]);
+    expect([reward, without.report?.tests, without.report?.cause]).toEqual([0, [], "no_report"]);
+  });
+
   it("whose tests never start without any agent is a failure, and the agent's doing only where it is", async () => {
     const broken = stage.writeTask({ ...BASE, "tests/test.sh": "#!/bin/sh\nuvx pytest || exit 1\n" });
     const failed = await stage.play(broken, [["true"]]);

@@ -126,8 +126,23 @@ describe("client of SGLang", () => {
     });
     await expect(sampler(server).generate(REQUEST)).rejects.toThrow("400: too long");
     expect(server.requests).toHaveLength(2);
+    await expect(sampler(server).generate(REQUEST)).rejects.not.toThrow("context");
     const locked = await startFake({ "/generate": [json({ detail: "Unauthorized" }, 401)] });
     await expect(sampler(locked).generate(REQUEST)).rejects.toThrow("does not let us in");
+  });
+
+  it.each([
+    "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+    "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens.",
+    "Input is too long for requested model.",
+    "prompt is too long: 5000 tokens > 4096 maximum",
+  ])("knows a context that is too short, and says what to change (harbor#1619, #996): %s", async message => {
+    const server = await startFake({ "/generate": [json({ error: { message } }, 400)] });
+    await expect(sampler(server).generate(REQUEST)).rejects.toMatchObject({
+      name: "InputError",
+      message: expect.stringMatching(/context is shorter than the run's.*400: .*\n {2}fix: .*contextTokens/),
+    });
+    expect(server.requests).toHaveLength(1);
   });
 
   it.each<[string, ReturnType<typeof good>, RegExp]>([

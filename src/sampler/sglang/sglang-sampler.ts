@@ -36,6 +36,8 @@ export interface SglangSettings {
 
 /** Answers that say: not now. */
 const AGAIN = new Set([408, 429, 500, 502, 503, 504]);
+/** As SGLang, vLLM and Bedrock say it. */
+const SAYS_TOO_LONG = /context length|(input|prompt)\b.*\b(too long|longer than)/i;
 const LONGEST_PAUSE_MS = 10_000;
 /** SGLang's seed is a 64-bit integer; JSON numbers are exact up to 53 bits. */
 const SEED_HEX_DIGITS = 12;
@@ -194,13 +196,18 @@ function answerBytes(
 }
 
 function refused(answer: HttpAnswer, where: string): InputError {
-  const isLocked = answer.status === 401 || answer.status === 403;
-  return new InputError({
-    what: isLocked ? "the sampler does not let us in" : "the sampler refuses the request",
-    where,
-    expected: `${answer.status}: ${reasonOf(answer)}`,
-    ...(isLocked ? { fix: "give the key that the server was started with" } : {}),
-  });
+  const said = `${answer.status}: ${reasonOf(answer)}`;
+  const refusal = (what: string, fix?: string): InputError =>
+    new InputError({ what, where, expected: said, ...(fix !== undefined && { fix }) });
+  if (answer.status === 401 || answer.status === 403)
+    return refusal("the sampler does not let us in", "give the key that the server was started with");
+  // An episode never asks for more than its config allows, so the two disagree.
+  if (SAYS_TOO_LONG.test(said))
+    return refusal(
+      "the sampler's context is shorter than the run's",
+      "start the server with a context of at least agent.contextTokens, or lower that setting",
+    );
+  return refusal("the sampler refuses the request");
 }
 
 function reasonOf({ text }: HttpAnswer): string {

@@ -55,14 +55,26 @@ interface Prepared {
   readonly returns: Float32Array;
 }
 
-/** Updates both networks in place. @param episodes audited: every receipt was compared with its tensors */
+export interface PpoNetworks {
+  readonly actor: Network;
+  readonly critic: Network;
+  /** The policy that sampled the batch, where it is not the actor as it stands: one-step asynchrony. Stays as it is. */
+  readonly behaviour?: Network | undefined;
+}
+
+/**
+ * Updates actor and critic in place.
+ *
+ * @param episodes audited: every receipt was compared with its tensors
+ */
 export async function trainPpo(
   episodes: readonly TrainingEpisode[],
-  { actor, critic }: { readonly actor: Network; readonly critic: Network },
+  networks: PpoNetworks,
   settings: PpoSettings,
   { sessions, seed }: { readonly sessions: Sessions; readonly seed: string },
 ): Promise<PpoMetrics> {
-  const prepared = await prepare(episodes, actor, critic, settings, sessions);
+  const { actor, critic } = networks;
+  const prepared = await prepare(episodes, networks, settings, sessions);
   const random = new RandomStream(deriveSeed(seed, "minibatches"));
   const parts = (): Prepared[][] => {
     const numbers = minibatches(
@@ -130,11 +142,14 @@ export async function trainPpo(
   };
 }
 
-/** Old values, old log-probs and advantages of all chunks, and what is measured before the update. */
+/**
+ * Old values, old log-probs and advantages of all chunks, and what is measured before the update. The old log-probs are
+ * those of the policy that sampled, computed here: the denominator of the ratio (T1), and a mismatch in which no
+ * training lies.
+ */
 async function prepare(
   episodes: readonly TrainingEpisode[],
-  actor: Network,
-  critic: Network,
+  { actor, critic, behaviour = actor }: PpoNetworks,
   settings: PpoSettings,
   sessions: Sessions,
 ) {
@@ -142,8 +157,8 @@ async function prepare(
   const chunks = owners.map(owner => owner.chunk);
   const { temperature, truncation } = settings;
   const oldValues = await scoreValues(critic, sessions, chunks);
-  const replayed = await scorePolicy(actor, sessions, chunks, { temperature, replay: true });
-  const free = await scorePolicy(actor, sessions, chunks, { temperature, replay: false });
+  const replayed = await scorePolicy(behaviour, sessions, chunks, { temperature, replay: true });
+  const free = await scorePolicy(behaviour, sessions, chunks, { temperature, replay: false });
   const outcomes = episodes.map(episode => outcomeOf(episode, truncation));
   const cut = episodes.filter((episode, index) => outcomes[index].bootstrap && episode.chunks.length > 0);
   const ends = await scoreEnds(

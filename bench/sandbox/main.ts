@@ -1,0 +1,170 @@
+// What sandboxes cost, beside what they cannot cost less than and beside what others take, all in one run: start, command,
+// terminal turn, sandboxes per minute, memory.
+//
+//   npx node bench/sandbox/main.ts [--image IMAGE] [--swe-rex PYTHON] [--seconds N] [--json]
+//
+//   --image IMAGE      an image of the container engine with /bin/sh and sleep; without it nothing of Docker is measured
+//   --swe-rex PYTHON   a Python that has swe-rex (pip install swe-rex aiohttp)
+//   --seconds N        of each figure of sandboxes per minute (6)
+import { parseArgs } from "node:util";
+import { formatTable } from "../../src/cli/table.ts";
+import type { Box, Contender } from "./contender.ts";
+import { bareBubblewrap, bareContainers, dockerProgram, plainShell } from "./floors.ts";
+import { cpuMs, memoryBelow, quantile, timeMs } from "./measure.ts";
+import { timeOperations } from "./operations.ts";
+import { ownBubblewrap, ownDocker } from "./own.ts";
+import { sweRex } from "./swe-rex.ts";
+
+const COMMAND_ROUNDS = 100;
+const START_ROUNDS = 25;
+const COMMANDS_EACH = 20;
+const AT_ONCE = [1, 8, 32, 128];
+const MANY = 32;
+
+const { values } = parseArgs({
+  options: {
+    image: { type: "string" },
+    "swe-rex": { type: "string" },
+    seconds: { type: "string", default: "6" },
+    json: { type: "boolean", default: false },
+  },
+});
+const { image } = values;
+const contenders: readonly Contender[] = [
+  plainShell(),
+  bareBubblewrap(),
+  await ownBubblewrap(),
+  ...(values["swe-rex"] === undefined ? [] : [sweRex(values["swe-rex"])]),
+  ...(image === undefined
+    ? []
+    : [await bareContainers(image), await dockerProgram(image), await ownDocker(image)]),
+];
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
+interface Times {
+  readonly p50: number;
+  readonly p95: number;
+}
+
+function summary(times: readonly number[]): Times | undefined {
+  return times.length === 0 ? undefined : { p50: quantile(times, 0.5), p95: quantile(times, 0.95) };
+}
+
+/** In turns, so that what else the machine does meets all of them alike. */
+async function latencies() {
+  const starts = new Map<Contender, number[]>(contenders.map(one => [one, []]));
+  const commands = new Map<Contender, number[]>(contenders.map(one => [one, []]));
+  const turns = new Map<Contender, number[]>(contenders.map(one => [one, []]));
+  const boxes = new Map<Contender, Box>();
+  for (const one of contenders) boxes.set(one, await one.create());
+  for (let round = 0; round < COMMAND_ROUNDS; round++)
+    for (const [one, box] of boxes) {
+      commands.get(one)?.push(await timeMs(() => box.command()));
+      if (box.turn !== undefined) turns.get(one)?.push(await timeMs(box.turn));
+    }
+  await Promise.all([...boxes.values()].map(box => box.stop()));
+  for (let round = 0; round < START_ROUNDS; round++)
+    for (const one of contenders) {
+      let made: Box | undefined;
+      starts.get(one)?.push(await timeMs(async () => (made = await one.create())));
+      await made?.stop();
+    }
+  return contenders.map(one => ({
+    name: one.name,
+    start: summary(starts.get(one) ?? []),
+    command: summary(commands.get(one) ?? []),
+    turn: summary(turns.get(one) ?? []),
+  }));
+}
+
+/** Start, commands and stop, again and again by so many at once. */
+async function perMinute(one: Contender, atOnce: number) {
+  const until = performance.now() + 1000 * Number(values.seconds);
+  const cpuBefore = cpuMs();
+  let [done, failed] = [0, 0];
+  const work = async (): Promise<void> => {
+    do {
+      try {
+        const box = await one.create();
+        for (let index = 0; index < COMMANDS_EACH; index++) await box.command();
+        await box.stop();
+        done++;
+      } catch {
+        failed++;
+      }
+    } while (performance.now() < until);
+  };
+  const ms = await timeMs(() => Promise.all(Array.from({ length: atOnce }, work)));
+  const result = { perMinute: (done * 60_000) / ms, failed, cpuMsEach: (cpuMs() - cpuBefore) / done };
+  say(`  ${one.name}, ${atOnce} at once: ${result.perMinute.toFixed(0)} per minute`);
+  return { name: one.name, atOnce, ...result };
+}
+
+/** Of idle ones that have run a command, all processes of theirs and the growth of what drives them. */
+async function memory(one: Contender) {
+  if (one.roots === undefined || one.kind !== "bubblewrap") return undefined;
+  const measure = (): number => memoryBelow(one.roots?.() ?? []) + process.memoryUsage().rss;
+  await (await one.create()).stop();
+  const before = measure();
+  const boxes = await Promise.all(Array.from({ length: MANY }, () => one.create()));
+  await Promise.all(boxes.map(box => box.command()));
+  const bytesEach = (measure() - before) / MANY;
+  await Promise.all(boxes.map(box => box.stop()));
+  return { name: one.name, megabytesEach: bytesEach / 1e6 };
+}
+
+say("start, command and turn");
+const alone = await latencies();
+say("memory");
+const memories: Awaited<ReturnType<typeof memory>>[] = [];
+for (const one of contenders) memories.push(await memory(one));
+say("sandboxes per minute");
+const rates: Awaited<ReturnType<typeof perMinute>>[] = [];
+for (const atOnce of AT_ONCE)
+  for (const one of contenders) if (one.name !== "sh -c true") rates.push(await perMinute(one, atOnce));
+say("operations of a grading");
+const operations = [...(await timeOperations(START_ROUNDS))].map(([what, times]) => ({
+  what,
+  ...summary(times),
+}));
+for (const one of contenders) await one[Symbol.asyncDispose]();
+
+if (values.json) process.stdout.write(`${JSON.stringify({ alone, memories, rates, operations })}\n`);
+else {
+  const ms = (times: Times | undefined): string =>
+    times === undefined ? "" : `${times.p50.toFixed(2)} / ${times.p95.toFixed(2)}`;
+  const rate = (name: string, atOnce: number): string => {
+    const found = rates.find(row => row.name === name && row.atOnce === atOnce);
+    if (found === undefined) return "";
+    return `${found.perMinute.toFixed(0)}${found.failed > 0 ? ` (${found.failed} failed)` : ""}`;
+  };
+  process.stdout.write(`ms, p50 / p95\n`);
+  process.stdout.write(
+    formatTable(
+      ["", "start", "command", "terminal turn"],
+      alone.map(({ name, start, command, turn }) => [name, ms(start), ms(command), ms(turn)]),
+    ),
+  );
+  process.stdout.write(
+    `\nsandboxes per minute (start, ${COMMANDS_EACH} commands, stop), by how many at once; MB each\n`,
+  );
+  process.stdout.write(
+    formatTable(
+      ["", ...AT_ONCE.map(String), "MB"],
+      contenders
+        .filter(({ name }) => name !== "sh -c true")
+        .map(({ name }) => [
+          name,
+          ...AT_ONCE.map(atOnce => rate(name, atOnce)),
+          memories.find(row => row?.name === name)?.megabytesEach.toFixed(2) ?? "",
+        ]),
+    ),
+  );
+  process.stdout.write(`\nt1 bubblewrap, operations of a grading, ms, p50 / p95\n`);
+  process.stdout.write(
+    formatTable(
+      ["", "ms"],
+      operations.map(row => [row.what, ms(row as Times)]),
+    ),
+  );
+}

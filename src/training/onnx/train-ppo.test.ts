@@ -1,0 +1,100 @@
+// A batch that another policy sampled than the one that is trained: one-step asynchrony.
+import { describe, expect, it } from "vitest";
+import { criticFromActor, type Parameters, randomParameters } from "../../model/parameters.ts";
+import { deriveSeed } from "../../random/seed.ts";
+import { RandomStream } from "../../random/stream.ts";
+import type { Chunk } from "../../trajectory/chunk.ts";
+import { allocateRoutes } from "../../trajectory/routes.ts";
+import { Network, Sessions } from "./network.ts";
+import { scorePolicy } from "./policy.ts";
+import { type PpoSettings, trainPpo } from "./train-ppo.ts";
+
+const CONFIG = {
+  vocabSize: 64,
+  hiddenSize: 32,
+  layerCount: 2,
+  headCount: 2,
+  keyValueHeadCount: 1,
+  headDim: 16,
+  intermediateSize: 64,
+  expertCount: 4,
+  expertsPerToken: 2,
+  expertIntermediateSize: 32,
+  normalizeGates: true,
+  moeLayers: [0, 1],
+  ropeTheta: 10_000,
+  rmsNormEpsilon: 1e-6,
+  maxPositions: 128,
+  tiedEmbeddings: false,
+};
+const STEP = {
+  ...{ learningRate: 1e-3, beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0, clipNorm: 1 },
+  ...{ clipRange: 0.2, passes: 1 },
+};
+const SETTINGS: PpoSettings = {
+  ...{ gamma: 1, lambda: 1, temperature: 1, truncation: "terminal", lossMean: "token" },
+  ...{ minibatchCount: 1, replay: true, actor: STEP, critic: STEP },
+};
+
+const network = (parameters: Parameters): Network =>
+  new Network({ config: CONFIG, parameters: structuredClone(parameters), moments: new Map(), step: 0 });
+
+/** Weights that are somewhat other ones, as after an update. */
+function moved(parameters: Parameters, random: RandomStream): Parameters {
+  const copy = structuredClone(parameters);
+  for (const { data } of copy.values())
+    for (let i = 0; i < data.length; i++) data[i] += 0.02 * random.normal();
+  return copy;
+}
+
+describe("a batch of the policy before", () => {
+  it("is trained against the policy that sampled it, and its mismatch holds none of what was trained since", async () => {
+    const random = new RandomStream(deriveSeed("behaviour"));
+    await using sessions = new Sessions(1);
+    const sampler = randomParameters(CONFIG, random);
+    const trained = moved(sampler, random);
+    const routes = allocateRoutes(39, { layerCount: 2, expertsPerToken: 2, expertCount: 4 });
+    for (let i = 0; i < routes.ids.length; i += 2) {
+      routes.ids[i] = random.integer(2);
+      routes.ids[i + 1] = 2 + random.integer(2);
+    }
+    const given: Chunk = {
+      tokens: Int32Array.from({ length: 40 }, () => random.integer(64)),
+      mask: Uint8Array.from({ length: 40 }, (_, t) => Number(t > 20)),
+      logProbs: new Float32Array(40),
+      routes,
+      turns: [],
+    };
+    const { logProbs } = await scorePolicy(network(sampler), sessions, [given], {
+      temperature: 1,
+      replay: true,
+    });
+    const episode = {
+      id: "0",
+      chunks: [{ ...given, logProbs: logProbs[0].map((value, t) => value * given.mask[t]) }],
+      endReason: "completed" as const,
+      reward: 1,
+    };
+    const train = async (behaviour?: Network) => {
+      const critic = new Network({
+        config: CONFIG,
+        parameters: criticFromActor(CONFIG, sampler),
+        moments: new Map(),
+        step: 0,
+      });
+      const networks = { actor: network(trained), critic, behaviour };
+      const metrics = await trainPpo([episode], networks, SETTINGS, { sessions, seed: "s" });
+      return { metrics, behaviour: behaviour?.state.parameters };
+    };
+
+    const stale = await train(network(sampler));
+    expect(stale.metrics.mismatch.replayed.mean).toBeLessThan(1e-6);
+    expect(stale.metrics.policy?.klToOld).toBeGreaterThan(1e-4);
+    // It is only looked at.
+    for (const [name, { data }] of stale.behaviour ?? []) expect(data).toEqual(sampler.get(name)?.data);
+
+    const newest = await train();
+    expect(newest.metrics.mismatch.replayed.mean).toBeGreaterThan(1e-3);
+    expect(Math.abs(newest.metrics.policy?.klToOld ?? 1)).toBeLessThan(1e-6);
+  });
+});

@@ -1,0 +1,145 @@
+// Ten thousand commands on each kind of sandbox while connections are cut, daemons pause and sandboxes die.
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { deriveSeed } from "../../src/random/seed.ts";
+import { RandomStream } from "../../src/random/stream.ts";
+import { createLocalProvider } from "../../src/sandbox/bubblewrap/local-provider.ts";
+import { capturedText } from "../../src/sandbox/captured-text.ts";
+import { Engine } from "../../src/sandbox/docker/engine.ts";
+import { createDockerProvider } from "../../src/sandbox/docker/provider.ts";
+import type { Sandbox } from "../../src/sandbox/sandbox.ts";
+import { importImage, noDocker } from "../sandbox/docker-images.ts";
+import { type FaultLoad, runFaultLoad } from "../sandbox/fault-load.ts";
+import { type LocalDaemon, startLocalDaemon } from "../sandbox/local-daemon.ts";
+import { listProcesses, onlyChild } from "../sandbox/processes.ts";
+
+const daemons: LocalDaemon[] = [];
+afterEach(async () => {
+  await Promise.all(daemons.splice(0).map(daemon => daemon[Symbol.asyncDispose]()));
+});
+
+const SPEC = { workdir: "/app", env: {}, network: "none", diskBytes: 8 << 20 } as const;
+const COMMANDS = 10_000;
+const LOAD = { commandCount: COMMANDS, sandboxCount: 8, concurrency: 8, everyMs: 60 } as const;
+
+function sleep(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms));
+}
+
+function pick<T>(list: readonly T[], random: () => number): T | undefined {
+  return list[Math.floor(random() * list.length)];
+}
+
+async function pause(pid: number, random: () => number): Promise<void> {
+  try {
+    process.kill(pid, "SIGSTOP");
+    await sleep(200 * random());
+    process.kill(pid, "SIGCONT");
+  } catch {} // it has ended
+}
+
+/** Of a sandbox that still lives. */
+async function logInside(sandbox: Pick<Sandbox, "exec">): Promise<string | undefined> {
+  const ended = await sandbox
+    .exec("cat log", { timeoutMs: 60_000, outputLimitBytes: 1 << 20 })
+    .catch(() => undefined);
+  return ended === undefined ? undefined : capturedText(ended.stdout);
+}
+
+async function run(load: Omit<FaultLoad, keyof typeof LOAD | "random">): Promise<void> {
+  const random = new RandomStream(deriveSeed("fault load"));
+  const counts = await runFaultLoad({ ...LOAD, ...load, random: () => random.uniform() });
+  console.log(JSON.stringify(counts));
+  expect(counts.faults).toBeGreaterThan(10);
+  // Faults are the exception here; were most commands to fail, little would be shown.
+  expect(counts.succeeded).toBeGreaterThan(0.9 * COMMANDS);
+}
+
+test("bubblewrap: processes that pause or die", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "t1-load-"));
+  chmodSync(folder, 0o755);
+  await using provider = createLocalProvider(folder);
+  let made = 0;
+  const spawner = () => onlyChild(process.pid, "t1");
+  const porters = () => listProcesses().filter(({ parent }) => parent === spawner());
+  await run({
+    create: async () => {
+      const lease = { id: `load/${made++}`, generation: 1, deadlineMs: Date.now() + 600_000 };
+      const sandbox = await provider.create({ ...SPEC, image: { kind: "host", files: [] } }, lease);
+      return { sandbox, readLog: () => logInside(sandbox) };
+    },
+    fault: async random => {
+      const kind = random();
+      const porter = pick(porters(), random);
+      if (kind < 0.3) await pause(spawner(), random);
+      else if (porter !== undefined && kind < 0.9) await pause(porter.pid, random);
+      else if (porter !== undefined) process.kill(porter.pid, "SIGKILL");
+    },
+  });
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("the daemon: connections that are cut, daemons that pause or die", async () => {
+  const isDead = new Set<LocalDaemon>();
+  await run({
+    create: async () => {
+      const daemon = await startLocalDaemon("programs", { lifeMs: 600_000 });
+      daemons.push(daemon);
+      // On this machine, so that it can be read when the daemon is dead.
+      const log = join(daemon.doorFolder, "../root/app/log");
+      return {
+        sandbox: daemon.sandbox,
+        readLog: async () => (existsSync(log) ? readFileSync(log, "utf8") : ""),
+      };
+    },
+    fault: async random => {
+      const daemon = pick(
+        daemons.filter(one => !isDead.has(one)),
+        random,
+      );
+      if (daemon === undefined) return;
+      const kind = random();
+      if (kind < 0.5) daemon.stream().close();
+      else if (kind < 0.97) await pause(onlyChild(daemon.process.pid), random);
+      else {
+        isDead.add(daemon);
+        daemon.process.kill("SIGKILL");
+      }
+    },
+  });
+});
+
+test.skipIf(noDocker !== undefined)("docker: containers that are paused or killed", async () => {
+  const reference = await importImage("t1-test/load:1");
+  const engine = await Engine.open();
+  await using provider = await createDockerProvider();
+  let made = 0;
+  const containers = async (): Promise<readonly string[]> => {
+    const { value } = await engine.call("GET", "/containers/json");
+    return (value as readonly { Id: string; Labels: Record<string, string> }[])
+      .filter(({ Labels }) => Labels["t1.lease.id"]?.startsWith(`load/${process.pid}/`))
+      .map(({ Id }) => Id);
+  };
+  await run({
+    create: async () => {
+      const id = `load/${process.pid}/${made++}`;
+      const image = { kind: "docker", reference, files: [] } as const;
+      const lease = { id, generation: 1, deadlineMs: Date.now() + 3_000_000 };
+      const sandbox = await provider.create({ ...SPEC, image }, lease);
+      return { sandbox, readLog: () => logInside(sandbox) };
+    },
+    fault: async random => {
+      const container = pick(await containers(), random);
+      if (container === undefined) return;
+      const call = (path: string) =>
+        engine.call("POST", `/containers/${container}/${path}`).catch(() => undefined);
+      if (random() < 0.1) return void (await call("kill"));
+      await call("pause");
+      await sleep(200 * random());
+      await call("unpause");
+    },
+  });
+  engine.close();
+});
