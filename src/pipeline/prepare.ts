@@ -2,6 +2,7 @@
 // so that a task which cannot be run is named before any episode starts.
 import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
+import type { ImageBuilder } from "../sandbox/image/image-builder.ts";
 import type { SandboxSpec } from "../sandbox/sandbox.ts";
 import { readDemonstration } from "../task/demonstration.ts";
 import { loadTask } from "../task/load.ts";
@@ -41,7 +42,7 @@ export async function prepareTask(folder: string, options: PrepareOptions): Prom
   onPart?.("loads");
   const task = await loadTask(folder);
   onPart?.("can be run here");
-  assertRunnable(task);
+  assertRunnable(task, options.builder);
   const networksOf = ({ agent, verifier }: TaskStep): StepNetworks => ({
     agent: phaseNetwork("agent", agent.network, options.images, folder),
     verifier: phaseNetwork("verifier", verifier.network, options.images, folder),
@@ -75,7 +76,7 @@ export async function prepareTask(folder: string, options: PrepareOptions): Prom
 }
 
 /** @throws InputError for what no sandbox of ours does yet, or none on this machine */
-function assertRunnable({ folder, environment, config, steps }: Task): void {
+function assertRunnable({ folder, environment, config, steps }: Task, builder: ImageBuilder): void {
   const refuse = (what: string, expected: string): never => {
     throw new InputError({
       what: `the task ${what}`,
@@ -97,10 +98,10 @@ function assertRunnable({ folder, environment, config, steps }: Task): void {
     ["verifier", verifier.user] as const,
   ]);
   for (const [who, user] of users) {
-    if (user === undefined || ["root", "0"].includes(`${user}`)) continue;
+    if (builder.hasUsers || user === undefined || ["root", "0"].includes(`${user}`)) continue;
     refuse(
       `wants the ${who} to be user ${user}`,
-      "root: one user is mapped into a bubblewrap sandbox; others need subordinate ids or docker",
+      "root: one user is mapped into a bubblewrap sandbox; docker has the others",
     );
   }
 }

@@ -27,7 +27,11 @@ export async function taskImage(
   { healthcheck, buildTimeoutMs, workdir: ownWorkdir }: EnvironmentSettings,
   { builder, onProgress }: ImageServices,
 ): Promise<TaskImage> {
-  if (environment.kind === "dockerfile" && isHostDockerfile(environment.dockerfile)) {
+  if (
+    builder.usesHostPrograms &&
+    environment.kind === "dockerfile" &&
+    isHostDockerfile(environment.dockerfile)
+  ) {
     const { files, workdir, env } = readHostDockerfile(environment.dockerfile, environment.folder);
     return { image: { kind: "host", files }, workdir: ownWorkdir ?? workdir, env, healthcheck };
   }

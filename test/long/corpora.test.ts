@@ -53,7 +53,10 @@ describe.skipIf(corpora === undefined)(
         agent: { network: "none", env: {} },
         verifier: { network: "none", env: {} },
       } as const;
-      const builder = { build: () => Promise.reject(new ReachedBuild()) };
+      const builder = {
+        ...{ usesHostPrograms: true, hasUsers: false },
+        build: () => Promise.reject(new ReachedBuild()),
+      };
       for (const folder of folders) {
         const corpus = relative(corpora ?? "", folder).split("/")[0] ?? "";
         let result = "can be run";

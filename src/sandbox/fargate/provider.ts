@@ -5,7 +5,6 @@ import type { ECSClient } from "@aws-sdk/client-ecs";
 import { z } from "zod";
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { assertSpec } from "../assert-spec.ts";
-import type { ContainerImage } from "../container-image.ts";
 import type { DaemonClient } from "../daemon/client.ts";
 import { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
 import { type DialOptions, dialDaemon } from "../daemon/dialer.ts";
@@ -18,20 +17,13 @@ import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts
 import { TokenBucket } from "../token-bucket.ts";
 import { mayPass, refusalOfError } from "./ecs-refusal.ts";
 import { EcsTasks } from "./ecs-tasks.ts";
+import { DEFAULT_IMAGE, type FargateImage } from "./fargate-image.ts";
 import { isOver, Launcher, type StartedTask } from "./launcher.ts";
 import { leftSandboxes } from "./left-sandboxes.ts";
 import type { Pauses } from "./patience.ts";
 import { failureOfStop, type Stopped, wasInterrupted } from "./stop-failure.ts";
 import { type ContainerName, PORTS, SUCCESSOR_SLACK_MS, type TaskPlace } from "./task-request.ts";
 import { TaskWatch } from "./task-watch.ts";
-
-/** Of an image: what it says of itself, and the task definition that runs it. */
-export interface FargateImage extends ContainerImage {
-  readonly taskDefinition: string;
-}
-
-/** Stands for programs of no image in particular. */
-export const DEFAULT_IMAGE = "default";
 
 export interface FargateOptions extends Omit<TaskPlace, "tags" | "driver"> {
   /** Makes one attempt per request. */

@@ -37,6 +37,8 @@ const Inspected = z.object({
 /** @throws Failure SandboxUnavailable from `build` when no daemon answers */
 export function createDockerBuilder({ build: { network, env } }: Pick<Images, "build">): ImageBuilder {
   return {
+    usesHostPrograms: false,
+    hasUsers: true,
     build: async request => {
       const { source, onProgress } = request;
       if (source.kind === "image") {

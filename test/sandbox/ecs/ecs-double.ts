@@ -113,6 +113,11 @@ export class EcsDouble {
     this.#startFaults.push({ fault, left: times });
   }
 
+  /** No request fails any more. */
+  heal(): void {
+    this.#requestFaults.clear();
+  }
+
   /** Of every task that was accepted, in order. */
   get requests(): readonly RunTaskCommandInput[] {
     return [...this.#tasks.values()].map(({ request }) => request);

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterAll } from "vitest";
 import { sandboxTaskDefinition } from "../../../src/planning/sandbox-task.ts";
 import { containerImage } from "../../../src/sandbox/container-image.ts";
 import {
@@ -21,7 +22,7 @@ export const QUICK: FargateTiming = {
   pauses: { firstMs: 10, longestMs: 100 },
   looks: { firstMs: 20, longestMs: 100 },
   unknownAfterMs: 1_000,
-  connection: { lostAfterMs: 5_000 },
+  connection: {},
 };
 
 export interface FargateForTests extends AsyncDisposable {
@@ -31,10 +32,14 @@ export interface FargateForTests extends AsyncDisposable {
   readonly another: (options?: Partial<FargateOptions>) => FargateProvider;
 }
 
+/** What the image stands for, made once per test file. */
+const folder = mkdtempSync(join(tmpdir(), "t1-fargate-"));
+const root = join(folder, "root");
+makeRootFolder(root, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** @param options.timing replaces single times of tests */
 export async function openFargate(options: Partial<FargateOptions> = {}): Promise<FargateForTests> {
-  const folder = mkdtempSync(join(tmpdir(), "t1-fargate-"));
-  const root = join(folder, "root");
-  makeRootFolder(root, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
   const ecs = await EcsDouble.open({ cluster: CLUSTER, images: { [IMAGE]: root } });
   const taskDefinition = ecs.register(
     sandboxTaskDefinition({
@@ -61,7 +66,6 @@ export async function openFargate(options: Partial<FargateOptions> = {}): Promis
     [Symbol.asyncDispose]: async () => {
       await Promise.all(providers.map(provider => provider[Symbol.asyncDispose]().catch(() => undefined)));
       await ecs[Symbol.asyncDispose]();
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -27,6 +27,9 @@ const CAPABILITIES = [
   ...["NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"],
 ];
 
+/** Found out once: it reads every file of the daemon. */
+let toolkit: string | undefined;
+
 export interface LocalContainer {
   readonly process: ChildProcess;
   /** Exit code, as the platform would tell it: 128 and the number of a signal. */
@@ -39,6 +42,7 @@ export async function startContainer(
   definition: ContainerDefinition,
   { root, address, environment }: { root: string; address: string; environment: readonly KeyValuePair[] },
 ): Promise<LocalContainer> {
+  toolkit ??= toolkitForTests();
   const folder = mkdtempSync(join(tmpdir(), "t1-ecs-"));
   await run("cp", ["-a", root, join(folder, "root")]);
   const variables = [...definition.environment, ...environment];
@@ -47,7 +51,7 @@ export async function startContainer(
     ...["--unshare-all", "--share-net", "--as-pid-1", "--uid", "0", "--gid", "0", "--die-with-parent"],
     ...["--clearenv", "--cap-drop", "ALL", ...kept.flatMap(name => ["--cap-add", `CAP_${name}`])],
     ...variables.flatMap(({ name = "", value = "" }) => ["--setenv", name, value]),
-    ...["--bind", join(folder, "root"), "/", "--ro-bind", toolkitForTests(), TOOLKIT_MOUNT],
+    ...["--bind", join(folder, "root"), "/", "--ro-bind", toolkit, TOOLKIT_MOUNT],
     ...["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm", "--chdir", "/", "--"],
   ];
   // Its own address is all that a container of Fargate has; here that is one of many.
