@@ -24,6 +24,8 @@ export interface DialOptions {
   readonly lostAfterMs?: number;
   /** Between looks whether the other side still answers, and how long it may take to; half a minute when not given. */
   readonly probeMs?: number;
+  /** For the first words of a connection; ten seconds when not given. */
+  readonly greetingMs?: number;
 }
 
 /** @returns a client that connects when it is first used. Its `lose` ends it */
@@ -68,11 +70,16 @@ async function connectUntilLost(options: DialOptions, isGivenUp: () => boolean):
 }
 
 /** @returns undefined when nobody is there who knows the token */
-async function dial({ host, port, token }: DialOptions): Promise<FrameStream | undefined> {
+async function dial({
+  host,
+  port,
+  token,
+  greetingMs = GREETING_MS,
+}: DialOptions): Promise<FrameStream | undefined> {
   const socket = connect({ host, port, ...clientKeyOptions(token) });
   socket.setNoDelay(true);
   const stream = new FrameStream(socket);
-  const late = setTimeout(() => stream.close(), GREETING_MS);
+  const late = setTimeout(() => stream.close(), greetingMs);
   try {
     const isSecure = await Promise.race([
       new Promise<boolean>(resolve => socket.once("secureConnect", () => resolve(true))),
