@@ -14,7 +14,7 @@ const SPEC = {
 
 /** @returns times in ms by operation */
 export async function timeOperations(rounds: number): Promise<ReadonlyMap<string, readonly number[]>> {
-  await using provider = await createBubblewrapProvider();
+  const provider = await createBubblewrapProvider();
   let count = 0;
   const lease = () => ({
     id: `operations/${count++}`,
@@ -42,5 +42,6 @@ export async function timeOperations(rounds: number): Promise<ReadonlyMap<string
     await time("end", async () => sandbox[Symbol.asyncDispose]());
     if (next !== undefined && !("refused" in next)) await next[Symbol.asyncDispose]();
   }
+  await provider[Symbol.asyncDispose]();
   return times;
 }

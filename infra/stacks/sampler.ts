@@ -54,6 +54,11 @@ export class SamplerStack extends Stack {
       image: ContainerImage.fromEcrRepository(images.own.sampler, config.imageTag),
       portMappings: [{ containerPort: SAMPLER_PORT }],
       stopTimeout: Duration.seconds(120),
+      healthCheck: {
+        command: ["CMD", "node", "containers/sampler/health.ts"],
+        interval: Duration.seconds(15),
+        startPeriod: Duration.seconds(120),
+      },
       environment: { T1_STORE_URL: `s3://${store.bucketName}`, T1_PORT: String(SAMPLER_PORT) },
       logging: LogDrivers.awsLogs({
         streamPrefix: "sampler",

@@ -152,6 +152,7 @@ export class TrainingStack extends Stack {
           T1_STORE_URL: `s3://${store.bucketName}`,
           // The fleet's size is the job's: fewer threads than cores would give other bytes (decision 0003).
           T1_THREADS: String(training.vcpus),
+          T1_DEVICE: "cuda",
         },
         logging: LogDriver.awsLogs({
           streamPrefix: "trainer",

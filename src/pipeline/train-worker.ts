@@ -8,7 +8,7 @@ import type { FromTrainer, TrainerSettings } from "./trainer-thread.ts";
 
 const { storeUrl, threads }: TrainerSettings = workerData;
 const store = await openStore(storeUrl);
-const sessions = new Sessions(threads);
+const sessions = new Sessions({ threads });
 const send = (message: FromTrainer): void => parentPort?.postMessage(message);
 
 parentPort?.on("message", async (input: TrainInput) => {

@@ -1,7 +1,7 @@
 // Runs a graph with ONNX Runtime. `run` blocks its thread while it computes (onnxruntime-node 1.30), so trainer and
 // sampler live in worker threads. Buffers are read in place; they must not be shared memory.
 import * as ort from "onnxruntime-node";
-import { InvariantError } from "../failure/errors.ts";
+import { InputError, InvariantError } from "../failure/errors.ts";
 import type { Graph } from "./graph.ts";
 import { encodeModel } from "./onnx-model.ts";
 
@@ -15,11 +15,17 @@ export interface NdArray<A extends Numbers = Numbers> {
 
 export type Feeds = Readonly<Record<string, NdArray>>;
 
+/** Where a graph is computed. */
+export const DEVICES = ["cpu", "cuda"] as const;
+type Device = (typeof DEVICES)[number];
+
 export interface SessionOptions {
   /** Threads of one operator. The same count gives the same bytes. */
   readonly threads: number;
   /** Whether idle threads wait busily: faster steps, but a core less for everybody else. */
   readonly spin?: boolean;
+  /** `cpu` when not given. On `cuda` the same bytes are not promised from one run to the next. */
+  readonly device?: Device;
 }
 
 export class Session implements AsyncDisposable {
@@ -31,8 +37,13 @@ export class Session implements AsyncDisposable {
     this.#outputs = outputs;
   }
 
-  static async open(graph: Graph, { threads, spin = false }: SessionOptions): Promise<Session> {
+  /** @throws InputError when this machine cannot compute on the device */
+  static async open(
+    graph: Graph,
+    { threads, spin = false, device = "cpu" }: SessionOptions,
+  ): Promise<Session> {
     const session = await ort.InferenceSession.create(encodeModel(graph), {
+      executionProviders: [device],
       intraOpNumThreads: threads,
       interOpNumThreads: 1,
       graphOptimizationLevel: "all",
@@ -41,6 +52,16 @@ export class Session implements AsyncDisposable {
       enableMemPattern: false,
       logSeverityLevel: 3,
       extra: { session: { intra_op: { allow_spinning: spin ? "1" : "0" } } },
+    }).catch(cause => {
+      if (device === "cpu") throw cause;
+      throw new InputError(
+        {
+          what: "cannot compute on a GPU",
+          expected: `ONNX Runtime's CUDA provider with the libraries it needs (${(cause as Error).message})`,
+          fix: "use the trainer's image (containers/trainer), or compute on the processor: T1_DEVICE=cpu",
+        },
+        { cause },
+      );
     });
     return new Session(
       session,

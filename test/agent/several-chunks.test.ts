@@ -69,7 +69,7 @@ async function train(episodes: readonly TrainingEpisode[], truncation: Truncatio
     parameters: criticFromActor(model.config, model.parameters),
     ...fresh,
   });
-  const sessions = new Sessions(1);
+  const sessions = new Sessions({ threads: 1 });
   const step = {
     learningRate: 1e-3,
     beta1: 0.9,

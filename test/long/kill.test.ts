@@ -74,7 +74,7 @@ describe("a run that is killed again and again", () => {
         import { openStore } from ${JSON.stringify(join(import.meta.dirname, "../../src/store/open-store.ts"))};
         import { train } from ${JSON.stringify(join(import.meta.dirname, "../../src/pipeline/train.ts"))};
         import { Sessions } from ${JSON.stringify(join(import.meta.dirname, "../../src/training/onnx/network.ts"))};
-        await train({ run: "killed", iteration: ${version - 1} }, { store: await openStore(${JSON.stringify(again)}), sessions: new Sessions(2) });
+        await train({ run: "killed", iteration: ${version - 1} }, { store: await openStore(${JSON.stringify(again)}), sessions: new Sessions({ threads: 2 }) });
       `;
       execFileSync(process.execPath, ["--input-type=module", "-e", code]);
       for (const prefix of [policyPrefix("killed", version), optimizerPrefix("killed", version)]) {

@@ -11,7 +11,7 @@ const MAIN = join(import.meta.dirname, "../../containers/sampler/main.ts");
 
 function start(environment: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, [MAIN], {
-    env: { PATH: process.env.PATH, HOST: "127.0.0.1", PORT: "0", ...environment },
+    env: { PATH: process.env.PATH, T1_HOST: "127.0.0.1", T1_PORT: "0", ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const exited = once(child, "exit");
@@ -32,7 +32,7 @@ describe("the sampler's container", { timeout: 120_000 }, () => {
     const stored = await storePolicies();
     onTestFinished(stored.remove);
     const [policy] = stored.policies;
-    const { child, exited, lines, errors } = start({ T1_STORE: stored.store.url, T1_THREADS: "1" });
+    const { child, exited, lines, errors } = start({ T1_STORE_URL: stored.store.url, T1_THREADS: "1" });
     const { value = "" } = await lines.next();
     const url = /^serving file:.* at (http:\/\/127\.0\.0\.1:\d+)$/.exec(value)?.[1];
     expect(url, errors()).toBeDefined();
@@ -53,14 +53,14 @@ describe("the sampler's container", { timeout: 120_000 }, () => {
   });
 
   it.each([
-    ["no store", {}, "T1_STORE"],
+    ["no store", {}, "T1_STORE_URL"],
     [
       "a policy without its version",
-      { T1_STORE: "/tmp", T1_POLICY: "a/" },
+      { T1_STORE_URL: "/tmp", T1_POLICY: "a/" },
       "T1_POLICY and T1_POLICY_VERSION together",
     ],
-    ["no number of threads", { T1_STORE: "/tmp", T1_THREADS: "many" }, "T1_THREADS"],
-    ["a store that cannot be", { T1_STORE: "gs://x" }, "got scheme gs:"],
+    ["no number of threads", { T1_STORE_URL: "/tmp", T1_THREADS: "many" }, "T1_THREADS"],
+    ["a store that cannot be", { T1_STORE_URL: "gs://x" }, "got scheme gs:"],
   ])("does not start with %s, and says so", async (_, environment, reason) => {
     const { exited, errors } = start(environment);
     expect(await exited).toEqual([2, null]);

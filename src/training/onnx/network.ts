@@ -12,7 +12,7 @@ import {
 } from "../../tensor/adamw.ts";
 import { gradients } from "../../tensor/backward.ts";
 import type { Graph, Tensor } from "../../tensor/graph.ts";
-import { type Feeds, type Outputs, Session } from "../../tensor/session.ts";
+import { type Feeds, type Outputs, Session, type SessionOptions } from "../../tensor/session.ts";
 
 export interface NetworkState extends Model {
   /** By parameter; missing means zeros. */
@@ -24,17 +24,17 @@ export interface NetworkState extends Model {
 /** Compiled graphs by name and model shape, kept for as long as the trainer lives. */
 export class Sessions implements AsyncDisposable {
   readonly #sessions = new Map<string, Promise<Session>>();
-  readonly #threads: number;
+  readonly #options: Pick<SessionOptions, "threads" | "device">;
 
-  constructor(threads: number) {
-    this.#threads = threads;
+  constructor(options: Pick<SessionOptions, "threads" | "device">) {
+    this.#options = options;
   }
 
   get(name: string, config: ModelConfig, build: () => Graph): Promise<Session> {
     const key = `${name} ${JSON.stringify(config)}`;
     const known = this.#sessions.get(key);
     if (known !== undefined) return known;
-    const opened = Session.open(build(), { threads: this.#threads });
+    const opened = Session.open(build(), this.#options);
     this.#sessions.set(key, opened);
     return opened;
   }

@@ -47,7 +47,7 @@ function randomChunk(length: number, random: RandomStream): Chunk {
 
 async function stepWith(threads: number): Promise<Uint8Array[]> {
   const random = new RandomStream(deriveSeed("threads"));
-  await using sessions = new Sessions(threads);
+  await using sessions = new Sessions({ threads });
   const network = new Network({
     config: CONFIG,
     parameters: randomParameters(CONFIG, random),

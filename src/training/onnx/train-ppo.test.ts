@@ -50,7 +50,7 @@ function moved(parameters: Parameters, random: RandomStream): Parameters {
 describe("a batch of the policy before", () => {
   it("is trained against the policy that sampled it, and its mismatch holds none of what was trained since", async () => {
     const random = new RandomStream(deriveSeed("behaviour"));
-    await using sessions = new Sessions(1);
+    await using sessions = new Sessions({ threads: 1 });
     const sampler = randomParameters(CONFIG, random);
     const trained = moved(sampler, random);
     const routes = allocateRoutes(39, { layerCount: 2, expertsPerToken: 2, expertCount: 4 });
