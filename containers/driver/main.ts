@@ -14,6 +14,7 @@ import { type PhasePrefix, parsePhase } from "../../src/store/keys.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { currentProcess } from "../../src/store/process-identity.ts";
 import { readContainerEnvironment } from "../environment.ts";
+import { startHeartbeat } from "../heartbeat.ts";
 import { DRIVER_ENVIRONMENT } from "./environment.ts";
 import { openFargate } from "./fargate.ts";
 
@@ -21,6 +22,7 @@ import { openFargate } from "./fargate.ts";
 const CACHE_BYTES = 1 << 29;
 
 async function main(): Promise<void> {
+  startHeartbeat();
   const env = readContainerEnvironment(DRIVER_ENVIRONMENT);
   parsePhase(env.T1_PHASE);
   const opened = new AsyncDisposableStack();

@@ -135,6 +135,11 @@ export class SandboxesStack extends Stack {
     });
     definition.addContainer(DRIVER_CONTAINER, {
       image: ContainerImage.fromEcrRepository(images.own.driver, config.imageTag),
+      healthCheck: {
+        command: ["CMD", "node", "containers/heartbeat.ts"],
+        interval: Duration.seconds(30),
+        startPeriod: Duration.seconds(60),
+      },
       // Ends sandboxes and flushes on SIGTERM; Spot gives two minutes.
       stopTimeout: Duration.seconds(120),
       readonlyRootFilesystem: false,

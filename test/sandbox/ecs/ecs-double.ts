@@ -42,11 +42,8 @@ interface TaskState {
   hiddenFor: number;
 }
 
-/** A driver's own task, as far as the sweeper looks at it. */
 export interface EcsDoubleOptions {
   readonly cluster: string;
-  /** Folders that images stand for, by reference. */
-  readonly images: Readonly<Record<string, string>>;
   /** From TERM to KILL. */
   readonly stopMs?: number;
 }
@@ -64,6 +61,7 @@ export class EcsDouble {
   readonly calls: string[] = [];
   readonly #options: EcsDoubleOptions;
   readonly #tasks = new Map<string, TaskState>();
+  readonly #images = new Map<string, string>();
   readonly #definitions = new Map<string, TaskDefinition>();
   readonly #requestFaults = new Map<string, Scripted<RequestFault>[]>();
   readonly #startFaults: Scripted<StartFault>[] = [];
@@ -83,14 +81,23 @@ export class EcsDouble {
 
   /** As the driver has it: one attempt per request. */
   client({ requestTimeout = 30_000 }: { readonly requestTimeout?: number } = {}): ECSClient {
-    const { port } = this.#server.address() as AddressInfo;
     return new ECSClient({
-      endpoint: `http://127.0.0.1:${port}`,
+      endpoint: this.url,
       region: "eu-west-1",
       credentials: { accessKeyId: "test", secretAccessKey: "test" },
       maxAttempts: 1,
       requestHandler: { requestTimeout, throwOnRequestTimeout: true },
     });
+  }
+
+  /** Where the SDK of another process finds it. */
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** @param root folder that the image stands for */
+  addImage(reference: string, root: string): void {
+    this.#images.set(reference, root);
   }
 
   register(definition: TaskDefinition): string {
@@ -138,7 +145,7 @@ export class EcsDouble {
     return this.#task(arn);
   }
 
-  /** A task of somebody else in the cluster, such as a driver. */
+  /** A task of somebody else in the cluster, such as a driver: it only is there. */
   addTask(name: string): string {
     const task = this.#newTask({ taskDefinition: name, cluster: this.#options.cluster });
     task.lastStatus = "RUNNING";
@@ -290,7 +297,7 @@ export class EcsDouble {
         Object.assign(state, { lastStatus: "STOPPED", exitCode: 0 });
         continue;
       }
-      const root = this.#options.images[container.image];
+      const root = this.#images.get(container.image);
       if (root === undefined) throw new Error(`no folder stands for ${container.image}`);
       const override = task.request.overrides?.containerOverrides?.find(
         ({ name }) => name === container.name,

@@ -13,10 +13,10 @@ import {
 import { makeRootFolder } from "../root-folder.ts";
 import { EcsDouble, type TaskDefinition } from "./ecs-double.ts";
 
-export const CLUSTER = "t1";
+const CLUSTER = "t1";
 const IMAGE = "registry/t1/tasks:x";
 
-export const QUICK: FargateTiming = {
+const QUICK: FargateTiming = {
   creation: { perSecond: 1000, burst: 1000 },
   patienceMs: 30_000,
   pauses: { firstMs: 10, longestMs: 100 },
@@ -40,7 +40,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** @param options.timing replaces single times of tests */
 export async function openFargate(options: Partial<FargateOptions> = {}): Promise<FargateForTests> {
-  const ecs = await EcsDouble.open({ cluster: CLUSTER, images: { [IMAGE]: root } });
+  const ecs = await EcsDouble.open({ cluster: CLUSTER });
+  ecs.addImage(IMAGE, root);
   const taskDefinition = ecs.register(
     sandboxTaskDefinition({
       ...{ family: "t1-sandbox-x", image: IMAGE, toolkitImage: "registry/t1/sandbox-toolkit:main" },
