@@ -31,7 +31,7 @@ export interface ContainerImage {
   readonly health: ContainerHealth | undefined;
 }
 
-export interface ContainerHealth {
+interface ContainerHealth {
   readonly argv: readonly string[];
   readonly intervalMs: number;
   readonly timeoutMs: number;

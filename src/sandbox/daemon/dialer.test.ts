@@ -66,6 +66,27 @@ test("B55: a server that accepts and says nothing is a lost sandbox, in time", a
   });
 });
 
+test("B56: a command takes the time of its own limit, however long nothing else comes", async () => {
+  const token = makeToken();
+  let connections = 0;
+  const port = await listen(token, async socket => {
+    connections += 1;
+    const stream = new FrameStream(socket);
+    await greetDriver(stream, token);
+    stream.listen(({ header }) => {
+      const { id, operation } = header as {
+        readonly id: string;
+        readonly operation: { readonly op: string };
+      };
+      const status = { pid: 1, requests: [], rssBytes: 1 };
+      if (operation.op === "status") stream.send({ kind: "reply", id, value: status });
+      else setTimeout(() => stream.send({ kind: "reply", id, value: { isEmpty: true } }), 1_000);
+    });
+  });
+  expect((await dial(port, token).call({ op: "kill-agents" })).value).toEqual({ isEmpty: true });
+  expect(connections).toBe(1);
+});
+
 test("nobody there, or somebody who does not know the token, is a lost sandbox", async () => {
   const token = makeToken();
   const port = await listen(makeToken(), () => undefined);

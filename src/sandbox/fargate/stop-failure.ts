@@ -16,7 +16,7 @@ export interface Stopped extends Omit<StoppedTask, "containers" | "startedAt"> {
 }
 
 /** stopCode, reason, and how each container ended, in one line: ECS forgets it within the hour. */
-export function describeStop({ stopCode, stoppedReason, containers = [] }: Stopped): string {
+function describeStop({ stopCode, stoppedReason, containers = [] }: Stopped): string {
   const ends = containers
     .filter(({ exitCode, reason }) => exitCode !== undefined || reason !== undefined)
     .map(({ name, exitCode, reason }) =>

@@ -10,7 +10,7 @@ export const PORTS = { agent: 8022, verifier: 8023 } as const;
 export type ContainerName = keyof typeof PORTS;
 
 /** Which a driver gives to each daemon, so that who breaks into one does not know the other's. */
-export const TOKEN_VARIABLE = "T1_SANDBOX_TOKEN";
+const TOKEN_VARIABLE = "T1_SANDBOX_TOKEN";
 export type Tokens = Readonly<Record<ContainerName, string>>;
 
 export const TAG = {
