@@ -3,7 +3,8 @@
 const layers = [
   ["cli"],
   ["report"],
-  ["local"],
+  ["local-run"],
+  ["local", "stack"],
   ["pipeline"],
   ["planning", "evaluation"],
   ["training"],
@@ -60,7 +61,7 @@ export default {
     {
       name: "aws-sdk-only-at-the-edges",
       severity: "error",
-      from: { path: "^src/", pathNot: "^src/(store/s3|sandbox/fargate|cli)/" },
+      from: { path: "^src/", pathNot: "^src/(store/s3|sandbox/fargate|stack)/" },
       to: { path: "^node_modules/@aws-sdk/" },
     },
     {

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { Failure, InputError } from "../src/failure/errors.ts";
 import type { ObjectStore } from "../src/store/object-store.ts";
 import { openStore } from "../src/store/open-store.ts";
+import { logError } from "./log.ts";
 
 export interface StageContext {
   readonly store: ObjectStore;
@@ -45,8 +46,8 @@ export function readEnvironment<Shape extends z.ZodRawShape>(shape: Shape): z.ou
 }
 
 /** Elsewhere than on Fargate there are no quotas to ask for, no images to build and no service to wake. */
-export function sandboxKind(): "fargate" | "bubblewrap" {
-  return readEnvironment({ T1_SANDBOXES: z.enum(["fargate", "bubblewrap"]) }).T1_SANDBOXES;
+export function sandboxKind(): "fargate" | "bubblewrap" | "docker" {
+  return readEnvironment({ T1_SANDBOXES: z.enum(["fargate", "bubblewrap", "docker"]) }).T1_SANDBOXES;
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, where: string): z.output<Schema> {
@@ -68,7 +69,7 @@ function openedStore(): Promise<ObjectStore> {
 
 /** The log holds what the machine's history does not: the stack, and what was asked for. */
 function report(error: Error | null | undefined, event: unknown, context: Context): void {
-  console.error({
+  logError({
     message: error?.message,
     name: error?.name,
     stack: error?.stack,

@@ -5,8 +5,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ExitCode, reportError } from "../../src/cli/exit-codes.ts";
+import { reportError } from "../../src/cli/exit-codes.ts";
 import { imageServices } from "../../src/cli/image-options.ts";
+import type { ExitCode } from "../../src/failure/exit-code.ts";
 import { runGroup } from "../../src/pipeline/run-group.ts";
 import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
@@ -17,6 +18,9 @@ import { readContainerEnvironment } from "../environment.ts";
 import { startHeartbeat } from "../heartbeat.ts";
 import { DRIVER_ENVIRONMENT } from "./environment.ts";
 import { openFargate } from "./fargate.ts";
+
+/** Set once the driver is told to stop. */
+let ending: Promise<void> | undefined;
 
 /** Parked caches of waiting episodes. */
 const CACHE_BYTES = 1 << 29;
@@ -71,7 +75,7 @@ function endEarly(deadlineSeconds: number, dispose: () => Promise<void>): { read
   const interrupted: ExitCode = 75;
   const leave = (why: string) => () => {
     console.error(JSON.stringify({ message: "interrupted", why }));
-    dispose().finally(() => process.exit(interrupted));
+    ending = dispose().finally(() => process.exit(interrupted));
   };
   const onSignal = leave("SIGTERM");
   const timer = setTimeout(leave("deadline"), deadlineSeconds * 1000);
@@ -84,4 +88,10 @@ function endEarly(deadlineSeconds: number, dispose: () => Promise<void>): { read
   };
 }
 
-await main().catch(error => process.exit(reportError(error, text => process.stderr.write(text))));
+try {
+  await main();
+} catch (error) {
+  // What is under way breaks off while it is ended: not an error of its own.
+  await ending;
+  process.exit(reportError(error, text => process.stderr.write(text)));
+}

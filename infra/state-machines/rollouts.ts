@@ -80,7 +80,7 @@ function groups(parts: Parts, plan: string, suffix: string): MapState {
 function group(parts: Parts, suffix: string) {
   const named = (name: string): string => `${name}${suffix}`;
   const small = { Output: { group: "{% $states.input.group %}" } };
-  const onDemand = { [named("PlayOnDemand")]: runDriver(parts, "FARGATE", small) };
+  const onDemand = { [named("PlayOnDemand")]: { ...runDriver(parts, "FARGATE", small), End: true } } as const;
   if (!parts.driver.spot) return inOrder(onDemand);
   return inOrder({
     [named("PlayOnSpot")]: {

@@ -1,29 +1,29 @@
 // `t1 run`: start, resume, watch, stop and list runs.
-import { readFile } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import * as ort from "onnxruntime-node";
 import { parseRunConfig } from "../config/parse-config.ts";
-import { InputError } from "../failure/errors.ts";
-import { readMetrics } from "../pipeline/metrics.ts";
-import { runLoop } from "../pipeline/run-loop.ts";
-import { describeSoftware, readRun } from "../pipeline/run-record.ts";
-import { startRun } from "../pipeline/start-run.ts";
-import { iterationPrefix, metricsKey, policyPrefix, runKey } from "../store/keys.ts";
+import { policyPrefix } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { advanceState, readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
-import { withLocalRunner } from "./local-runner.ts";
-import { Progress } from "./progress.ts";
-import { formatIteration, showRun } from "./run-progress.ts";
+import { DEFAULT_STORE, print } from "./output.ts";
+import { readConfig } from "./read-config.ts";
+import { listRuns } from "./run-list.ts";
+import {
+  type LocalTaskOptions,
+  overlapOption,
+  processesOption,
+  resumeLocally,
+  startLocally,
+} from "./run-locally.ts";
+import { sandboxesOption } from "./sandbox-options.ts";
+import { budgetOption, isOnStack, seconds, stackOption } from "./stack-option.ts";
 import { formatTable } from "./table.ts";
+import { watchRun } from "./watch-run.ts";
 
-export const DEFAULT_STORE = ".t1/store";
-
-interface RunOptions {
+interface RunOptions extends LocalTaskOptions {
   readonly local: string;
-  readonly images?: string;
+  readonly stack?: string;
   readonly json?: boolean;
 }
 
@@ -31,7 +31,8 @@ export function addRunCommand(program: Command): void {
   const command = program.command("run").description("start, resume, watch, stop and list runs");
   const store = (sub: Command): Command =>
     sub
-      .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+      .option("--local <store>", "the store: a folder, or s3://BUCKET/PREFIX", DEFAULT_STORE)
+      .addOption(stackOption())
       .option("--json", "print the result as JSON on stdout");
 
   store(
@@ -40,7 +41,10 @@ export function addRunCommand(program: Command): void {
       .description("start a run from a YAML config and work on it until it is done"),
   )
     .requiredOption("--name <run>", "name of the run")
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
+    .addOption(processesOption())
+    .addOption(overlapOption())
     .option(
       "--set <key=value>",
       "a setting that wins over the config's; may be given again, e.g. --set seed=1 --set reward.kind=binary",
@@ -48,68 +52,56 @@ export function addRunCommand(program: Command): void {
       [],
     )
     .option("--continue", "go on with the run when it is there already")
+    .addOption(budgetOption())
     .action(
       async (
         configFile: string,
         options: RunOptions & { name: string; set: string[]; continue?: boolean },
       ) => {
+        if (isOnStack(options)) return (await onStack()).startOnStack(configFile, options);
         const opened = await openStore(options.local);
         const config = parseRunConfig(await readConfig(configFile), configFile, options.set);
-        const progress = new Progress({ stream: process.stderr });
-        const { threads } = config;
-        await withLocalRunner(
+        await startLocally(
           opened,
-          options.name,
-          { threads, imagesFile: options.images, onEvent: showRun(options.name, opened, progress) },
-          async runner => {
-            if (options.continue && (await exists(opened, options.name)))
-              await clearStop(opened, options.name);
-            else {
-              progress.begin("reading pool and model");
-              const software = describeSoftware(ort.env.versions.common);
-              await startRun(
-                { run: options.name, config, configFile, software, createdAt: new Date() },
-                { store: opened },
-              );
-            }
-            await runLoop(options.name, runner);
-          },
+          { run: options.name, config, configFile, mayBeThere: options.continue === true },
+          options,
         );
-        progress.clear();
         await finish(opened, options.name, options);
       },
     );
 
   store(command.command("resume <run>").description("go on with a run where it stands"))
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
+    .addOption(processesOption())
+    .addOption(overlapOption())
+    .addOption(budgetOption())
     .action(async (run: string, options: RunOptions) => {
+      if (isOnStack(options)) return (await onStack()).resumeOnStack(run, options);
       const opened = await openStore(options.local);
-      const { config } = await readRun(opened, run);
-      const progress = new Progress({ stream: process.stderr });
-      await withLocalRunner(
-        opened,
-        run,
-        { threads: config.threads, imagesFile: options.images, onEvent: showRun(run, opened, progress) },
-        async runner => {
-          await clearStop(opened, run);
-          await runLoop(run, runner);
-        },
-      );
-      progress.clear();
+      await resumeLocally(opened, run, options);
       await finish(opened, run, options);
     });
 
   store(
     command
       .command("watch <run>")
-      .description("print the iterations of a run as they end, until it is done or stopped"),
-  ).action(async (run: string, options: RunOptions) => {
-    await watch(await openStore(options.local), run, options.json === true);
+      .description("print the iterations of a run as they end, until it is done or stopped")
+      .option("--every <seconds>", "with --stack: how often to look", seconds, 5),
+  ).action(async (run: string, options: RunOptions & { every: number }) => {
+    if (isOnStack(options)) return (await onStack()).watchOnStack(run, options);
+    await watchRun(await openStore(options.local), run, options.json === true);
   });
 
   store(
-    command.command("stop <run>").description("let the runner of a run stop after the stage at work"),
-  ).action(async (run: string, options: RunOptions) => {
+    command
+      .command("stop <run>")
+      .description(
+        "let a run stop: after the tasks at work; in a deployment, after the episodes or the training at work",
+      )
+      .option("--now", "with --stack: abort what is at work; finished episodes stay"),
+  ).action(async (run: string, options: RunOptions & { now?: boolean }) => {
+    if (isOnStack(options)) return (await onStack()).stopOnStack(run, options);
     const opened = await openStore(options.local);
     await advanceState(opened, run, await readState(opened, run), {
       kind: "stop",
@@ -118,12 +110,13 @@ export function addRunCommand(program: Command): void {
     print(
       options,
       { run, stopped: true },
-      `${run} stops after the stage at work; t1 run resume ${run} goes on\n`,
+      `${run} stops after the tasks at work; t1 run resume ${run} goes on\n`,
     );
   });
 
   store(command.command("list").description("list the runs of a store")).action(
     async (options: RunOptions) => {
+      if (isOnStack(options)) return (await onStack()).listOnStack(options);
       const opened = await openStore(options.local);
       const runs = await listRuns(opened);
       const rows = runs.map(({ run, kind, done, iterations, state }) => [
@@ -143,9 +136,9 @@ export function addRunCommand(program: Command): void {
   );
 }
 
-/** Writes a result: JSON for machines, text for people. */
-export function print(options: { readonly json?: boolean }, result: unknown, text: string): void {
-  process.stdout.write(options.json ? `${JSON.stringify(result, undefined, 2)}\n` : text);
+/** Only then: loading the SDK takes longer than most commands. */
+function onStack(): Promise<typeof import("./stack-run.ts")> {
+  return import("./stack-run.ts");
 }
 
 async function finish(store: ObjectStore, run: string, options: RunOptions): Promise<void> {
@@ -161,68 +154,4 @@ async function finish(store: ObjectStore, run: string, options: RunOptions): Pro
     result,
     `${run} is done: policy ${state.policyPublished} lies in ${store.url}/${result.policy}\n`,
   );
-}
-
-async function watch(store: ObjectStore, run: string, json: boolean): Promise<void> {
-  const { config } = await readRun(store, run);
-  const { iterations } = config.training;
-  for (let iteration = 0; iteration < iterations; ) {
-    const phase = iterationPrefix(run, iteration);
-    if ((await store.head(metricsKey(phase))) !== undefined) {
-      const metrics = await readMetrics(store, phase);
-      process.stdout.write(
-        json
-          ? `${JSON.stringify({ iteration, ...metrics })}\n`
-          : `${formatIteration(iteration, iterations, metrics)}\n`,
-      );
-      iteration++;
-      continue;
-    }
-    const { stopped } = (await readState(store, run)).state;
-    if (stopped !== undefined) {
-      process.stderr.write(`stopped: ${stopped.reason}\n`);
-      return;
-    }
-    await sleep(500);
-  }
-}
-
-async function clearStop(store: ObjectStore, run: string): Promise<void> {
-  await advanceState(store, run, await readState(store, run), { kind: "resume" });
-}
-
-async function exists(store: ObjectStore, run: string): Promise<boolean> {
-  return (await store.head(runKey(run))) !== undefined;
-}
-
-async function listRuns(store: ObjectStore) {
-  const names = await Array.fromAsync(store.folders("runs/"));
-  const started = await Promise.all(names.map(run => store.head(runKey(run))));
-  return Promise.all(
-    names
-      .filter((_, index) => started[index] !== undefined)
-      .map(async run => {
-        const { config, createdAt } = await readRun(store, run);
-        const { state } = await readState(store, run);
-        const { iterations } = config.training;
-        const done = state.policyPublished;
-        return {
-          run,
-          kind: config.kind,
-          createdAt,
-          done,
-          iterations,
-          state: done >= iterations ? "done" : state.stopped ? "stopped" : "unfinished",
-        };
-      }),
-  );
-}
-
-export async function readConfig(file: string): Promise<string> {
-  return readFile(file, "utf8").catch(cause => {
-    throw new InputError(
-      { what: "cannot read the config", where: file, expected: "a YAML file", fix: "check the path" },
-      { cause },
-    );
-  });
 }

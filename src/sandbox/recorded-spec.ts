@@ -15,7 +15,7 @@ export const HostImageSpec = z.strictObject({ kind: z.literal("host"), files: z.
 export const RecordedSpec = z.strictObject({
   workdir: Text,
   env: z.record(Text, Text),
-  network: z.enum(["none", "public"]),
+  network: z.enum(["none", "host", "public"]),
   diskBytes: z.number(),
   user: Text.optional(),
   memoryBytes: z.number().optional(),

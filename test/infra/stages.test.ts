@@ -94,8 +94,12 @@ describe("payloads of the definitions", () => {
         seen.add(stage);
         // A value of the wrong type is refused too, but each key by its own name: only keys are looked at here.
         const { error } = schemas[stage].safeParse(Object.fromEntries(keys.map(key => [key, Symbol(key)])));
+        const strange = (list: readonly { code?: string }[]) =>
+          list.filter(({ code }) => code === "unrecognized_keys").length;
         const issues = error?.issues.flatMap(issue =>
-          issue.code === "invalid_union" ? issue.errors.toSorted((a, b) => a.length - b.length)[0] : [issue],
+          issue.code === "invalid_union"
+            ? issue.errors.toSorted((a, b) => strange(a) - strange(b) || a.length - b.length)[0]
+            : [issue],
         );
         const unknown = issues?.filter(({ code }) => code === "unrecognized_keys");
         const missing = issues?.filter(({ path }) => path.length > 0 && !keys.includes(String(path[0])));
@@ -154,6 +158,13 @@ describe("an iteration whose drivers are lost", () => {
     await advanceState(store, "r", await readState(store, "r"), { kind: "stop", reason: "test" });
     expect(await call(cost, { run: "r", budgetUsd: null })).toMatchObject({ next: "stopped" });
     await advanceState(store, "r", await readState(store, "r"), { kind: "resume" });
+  });
+
+  it("is asked for what would fail, and changes nothing", async () => {
+    expect(await call(preflight, { ask: true })).toEqual({ problems: [], warnings: [] });
+    expect(await call(preflight, { ask: true, run: "r" })).toEqual({ problems: [], warnings: [] });
+    await expect(call(preflight, { ask: true, run: "none" })).rejects.toMatchObject({ name: "InputError" });
+    await expect(call(preflight, { ask: false })).rejects.toMatchObject({ name: "InputError" });
   });
 
   it("keeps the overlap it was first started with", async () => {

@@ -9,6 +9,7 @@ import type {
   Lease,
   Sandbox,
   SandboxSpec,
+  SuccessorOptions,
   Terminal,
   TerminalOptions,
   UploadOptions,
@@ -72,11 +73,11 @@ export class LeasedSandbox implements Sandbox {
 
   async successor(
     lease: Lease,
-    { without }: { readonly without: readonly string[] },
+    { without, network = this.#spec.network }: SuccessorOptions,
   ): Promise<LeasedSandbox | { readonly refused: string }> {
     await this.killAgents();
     const [made, found] = await Promise.allSettled([
-      this.#place.createAnother(this.#spec, lease),
+      this.#place.createAnother({ ...this.#spec, network }, lease),
       this.#place.difference(),
     ]);
     if (made.status === "rejected") throw made.reason;

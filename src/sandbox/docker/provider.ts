@@ -42,6 +42,7 @@ import {
   sandboxFolder,
   writeRecord,
 } from "./sandbox-folder.ts";
+import { removeServices, SERVICE_LABEL, startServices } from "./services.ts";
 
 /** About twice what an engine makes on two processors (docs/benchmarks.md), so that it is never buried. */
 const CREATION = { perSecond: 10, burst: 16 };
@@ -97,7 +98,7 @@ export class DockerProvider implements SandboxProvider {
 
   /** The same lease and generation twice is the same sandbox. */
   async create(spec: SandboxSpec, lease: Lease): Promise<LeasedSandbox> {
-    return this.#once(lease, () => this.#create(spec, lease));
+    return this.#once(lease, () => this.#create(spec, lease, undefined));
   }
 
   async adopt(lease: Lease): Promise<Sandbox | undefined> {
@@ -139,6 +140,7 @@ export class DockerProvider implements SandboxProvider {
       )
         continue;
       await removeContainer(this.#place.engine, Id);
+      if (labels[SERVICE_LABEL] !== undefined) continue; // gone with its sandbox
       if (path.startsWith(`${this.#place.folder}/`)) removeSandboxFolder({ path });
       ended.push(id);
     }
@@ -171,17 +173,9 @@ export class DockerProvider implements SandboxProvider {
     return made;
   }
 
-  async #create(spec: SandboxSpec, lease: Lease): Promise<LeasedSandbox> {
+  async #create(spec: SandboxSpec, lease: Lease, joined: string | undefined): Promise<LeasedSandbox> {
     assertSpec(spec);
     const { image: wanted, network } = spec;
-    if (network === "host") {
-      throw new InputError({
-        what: "docker gives no sandbox this machine's own network",
-        where: "specification of a sandbox",
-        expected: "network none or public",
-        fix: "ask for public, or use the bubblewrap provider",
-      });
-    }
     if (wanted.kind !== "docker") {
       throw new InputError({
         what: `docker cannot make a sandbox of an image of kind ${JSON.stringify(wanted.kind)}`,
@@ -195,7 +189,7 @@ export class DockerProvider implements SandboxProvider {
     const { engine } = this.#place;
     const image = await inspectImage(engine, wanted.reference);
     const folder = sandboxFolder(this.#place.folder, lease);
-    const plan = this.#plan(folder, image.id, spec, lease);
+    const plan = { ...this.#plan(folder, image.id, spec, lease), joined };
     const container = (await createContainer(engine, plan)) ?? (await this.#replace(folder, plan));
     if (typeof container !== "string") return container;
     const token = makeToken();
@@ -211,6 +205,7 @@ export class DockerProvider implements SandboxProvider {
       door = await this.#openDoor(record, { isGrant: true });
       writeRecord(folder, record);
       await startContainer(engine, container, plan);
+      if (spec.services !== undefined) await startServices(engine, container, plan, spec.services);
       const connected = this.#connect(door, record);
       const placed = await placeSandbox(connected, { spec, image, lease });
       await startImage(connected.client, { spec, image });
@@ -218,6 +213,7 @@ export class DockerProvider implements SandboxProvider {
       return this.#sandbox(folder, record, { door, ...connected, placed });
     } catch (error) {
       door?.close();
+      if (spec.services !== undefined) await removeServices(engine, plan.name).catch(() => undefined); // as swept
       await removeContainer(engine, container).finally(() => removeSandboxFolder(folder));
       throw error;
     }
@@ -234,6 +230,7 @@ export class DockerProvider implements SandboxProvider {
       if (record.placed.length > 0 && (await whyEnded(engine, record.container, what)) === undefined)
         return this.#takeOver(folder, record);
     }
+    await removeServices(engine, folder.name);
     await removeContainer(engine, folder.name);
     removeSandboxFolder(folder);
     makeDoorFolder(folder, plan.doorFolder);
@@ -290,9 +287,16 @@ export class DockerProvider implements SandboxProvider {
     return new LeasedSandbox(spec, lease, {
       ...{ client, sandbox },
       difference: () => this.#difference(container, client, { imageId, placed }),
-      createAnother: (anotherSpec, anotherLease) => this.create(anotherSpec, anotherLease),
+      // Services and what they hold stay: the next one comes onto their network.
+      createAnother: ({ services, ...another }, anotherLease) =>
+        services === undefined
+          ? this.create(another, anotherLease)
+          : this.#once(anotherLease, () =>
+              this.#create({ ...another, network: spec.network }, anotherLease, container),
+            ),
       remove: async () => {
         door.close();
+        if (spec.services !== undefined) await removeServices(this.#place.engine, folder.name);
         await removeContainer(this.#place.engine, container);
         removeSandboxFolder(folder);
         this.#sandboxes.delete(keyOf(lease));

@@ -10,6 +10,35 @@ import type { Lease } from "../sandbox.ts";
 
 const Text = z.string();
 
+const Service = z.strictObject({
+  name: Text,
+  reference: Text,
+  entrypoint: z.array(Text).readonly().optional(),
+  command: z.array(Text).readonly().optional(),
+  workdir: Text.optional(),
+  user: Text.optional(),
+  healthcheck: z
+    .strictObject({
+      test: z.array(Text).readonly(),
+      intervalMs: z.number().optional(),
+      timeoutMs: z.number().optional(),
+      startPeriodMs: z.number().optional(),
+      retries: z.number().optional(),
+    })
+    .optional(),
+  env: z.record(Text, Text),
+  after: z
+    .array(
+      z.strictObject({
+        service: Text,
+        condition: z.enum(["started", "healthy", "completed", "ready"]),
+      }),
+    )
+    .readonly(),
+  memoryBytes: z.number().optional(),
+  cpus: z.number().optional(),
+});
+
 /** Read by whoever takes over; the file is ours, and what it says about the spec came from us. */
 export const SandboxRecord = z.strictObject({
   lease: z.strictObject({ id: Text, generation: z.int(), deadlineMs: z.number() }),
@@ -20,7 +49,10 @@ export const SandboxRecord = z.strictObject({
   token: z.string().regex(/^[0-9a-f]{64}$/),
   /** As of `formatProcess`. */
   driver: Text,
-  spec: RecordedSpec.extend({ image: DockerImageSpec }),
+  spec: RecordedSpec.extend({
+    image: DockerImageSpec,
+    services: z.array(Service).readonly().optional(),
+  }),
   imageEnv: z.record(Text, Text),
   imageUser: Text.optional(),
   placed: z.array(z.tuple([Text, Described])).readonly(),

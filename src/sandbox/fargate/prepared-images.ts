@@ -64,6 +64,7 @@ export function createPreparedImages(options: PreparedImagesOptions): ImageBuild
   return {
     usesHostPrograms: false,
     hasUsers: true,
+    hasServices: false,
     build: async ({ source }) => {
       const hash = await imageSourceHash(source);
       const { workdir } = await findPreparedImage(hash, options);

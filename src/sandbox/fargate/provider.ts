@@ -308,12 +308,12 @@ export class FargateProvider implements SandboxProvider {
     if (stopped === undefined) return lost(what, "ECS does not know its task any more");
     if (seen === "unknown" || isOver(seen)) {
       if (wasInterrupted(stopped)) this.#interrupted.add(lease.id);
-      return failureOfStop(what, stopped, container);
+      return failureOfStop(what, stopped);
     }
     const own = seen.containers?.find(({ name }) => name === container);
     if (own?.lastStatus !== "STOPPED") return undefined;
     const { startedAt } = stopped;
-    return failureOfStop(what, { containers: [own], ...(startedAt && { startedAt }) }, container);
+    return failureOfStop(what, { containers: [own], ...(startedAt && { startedAt }) });
   }
 }
 

@@ -3,7 +3,6 @@
 import { Failure, InputError } from "../../failure/errors.ts";
 import { broken, lost } from "../daemon/leased-sandbox.ts";
 import { classifyStop, type StoppedTask } from "./classify-stop.ts";
-import type { ContainerName } from "./task-request.ts";
 
 /** What is known of a task that has stopped, or of one of its containers. */
 export interface Stopped extends Omit<StoppedTask, "containers" | "startedAt"> {
@@ -29,10 +28,14 @@ function describeStop({ stopCode, stoppedReason, containers = [] }: Stopped): st
 }
 
 /** Of a sandbox in use. */
-export function failureOfStop(what: string, stopped: Stopped, container: ContainerName): Failure {
+export function failureOfStop(what: string, stopped: Stopped): Failure {
   const reason = describeStop(stopped);
-  const exitCode = stopped.containers?.find(({ name }) => name === container)?.exitCode;
-  switch (classOf(stopped)) {
+  const { containers = [] } = stopped;
+  // The end of the agent's container ends the task, and with it the other one, whose end says nothing then.
+  const agent = containers.filter(({ name }) => name === "agent");
+  const judged = agent.length > 0 ? agent : containers;
+  const exitCode = judged[0]?.exitCode;
+  switch (classOf({ ...stopped, containers: judged })) {
     case "interrupted":
       return lost(what, `Spot took its machine back: ${reason}`);
     case "out-of-memory":

@@ -33,6 +33,8 @@ export interface ImageBuilder {
   readonly usesHostPrograms: boolean;
   /** Sandboxes of its images know every user of the image. */
   readonly hasUsers: boolean;
+  /** They can have containers beside them. */
+  readonly hasServices: boolean;
   /** @throws InputError naming file and line of what cannot be built, or of the command that failed */
   build(request: BuildRequest): Promise<BuiltImage>;
 }

@@ -28,6 +28,7 @@ export function createRootBuilder(images: Images, sandboxes: SandboxProvider): I
   return {
     usesHostPrograms: true,
     hasUsers: false,
+    hasServices: false,
     build: async request => {
       layers.store ??= new LayerStore(images.cache);
       return new RootBuild({ images, sandboxes, store: layers.store, hashes }, request).run();
