@@ -13,10 +13,10 @@ import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { type CheckEntry, type CheckKey, CheckReport } from "./check-report.ts";
 import { describeChecks } from "./describe-checks.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
+import { print } from "./output.ts";
 import { parallel } from "./parallel.ts";
 import { parseCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
-import { print } from "./run-command.ts";
 import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
 
 /** Sandboxes wait more than they compute; far more of them make tests late that wait for a program. */

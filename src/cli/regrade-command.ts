@@ -9,8 +9,8 @@ import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
+import { DEFAULT_STORE, print } from "./output.ts";
 import { Progress } from "./progress.ts";
-import { DEFAULT_STORE, print } from "./run-command.ts";
 import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
 import { formatTable } from "./table.ts";
 

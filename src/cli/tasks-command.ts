@@ -8,10 +8,10 @@ import { writeTask } from "../task/generate/write-task.ts";
 import { loadTask } from "../task/load.ts";
 import { openPool } from "../task/pool.ts";
 import { addCheckCommand } from "./check-command.ts";
+import { print } from "./output.ts";
 import { parallel } from "./parallel.ts";
 import { parseCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
-import { print } from "./run-command.ts";
 import { formatTable } from "./table.ts";
 import { addTryCommand } from "./try-command.ts";
 

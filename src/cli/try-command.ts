@@ -9,8 +9,8 @@ import { isResolved, VERIFIER_CAUSES } from "../verifier/report.ts";
 import type { VerifierMode, VerifierRun } from "../verifier/run-verifier.ts";
 import { combineReports } from "../verifier/step-rewards.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
+import { print } from "./output.ts";
 import { type PersonsTerminal, passThrough } from "./pass-through.ts";
-import { print } from "./run-command.ts";
 import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
 import { formatTable } from "./table.ts";
 
