@@ -4,7 +4,7 @@ const layers = [
   ["cli"],
   ["report"],
   ["local-run"],
-  ["local"],
+  ["local", "stack"],
   ["pipeline"],
   ["planning", "evaluation"],
   ["training"],
@@ -61,7 +61,7 @@ export default {
     {
       name: "aws-sdk-only-at-the-edges",
       severity: "error",
-      from: { path: "^src/", pathNot: "^src/(store/s3|sandbox/fargate|cli)/" },
+      from: { path: "^src/", pathNot: "^src/(store/s3|sandbox/fargate|stack)/" },
       to: { path: "^node_modules/@aws-sdk/" },
     },
     {

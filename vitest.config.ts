@@ -17,6 +17,9 @@ const LONG = [
   "src/store/s3/s3-store.test.ts",
 ];
 
+/** Suites that want an emulator of AWS: `npm run test:emulators`, and a step of `.ci/run`. */
+const EMULATORS = ["test/emulators/**/*.test.ts"];
+
 export default defineConfig({
   test: {
     projects: [
@@ -25,7 +28,7 @@ export default defineConfig({
           ...shared,
           name: "fast",
           include: ["{src,lambdas,containers,infra,test}/**/*.test.ts"],
-          exclude: LONG,
+          exclude: [...LONG, ...EMULATORS],
         },
       },
       {
@@ -35,6 +38,14 @@ export default defineConfig({
           include: LONG,
           maxWorkers: 1,
           testTimeout: 3_600_000,
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: "emulators",
+          include: EMULATORS,
+          globalSetup: ["test/emulators/global-setup.ts"],
         },
       },
     ],

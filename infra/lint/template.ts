@@ -8,6 +8,8 @@ interface Resource {
   readonly Properties?: any;
 }
 export interface TemplateJson {
+  // biome-ignore lint/suspicious/noExplicitAny: values of outputs have no schema here
+  readonly Outputs?: Readonly<Record<string, { readonly Value: any }>>;
   readonly Resources: Readonly<Record<string, Resource>>;
 }
 

@@ -9,6 +9,7 @@ import { Machine } from "../constructs/machine.ts";
 import { allow, arn, machineArn } from "../constructs/permissions.ts";
 import { StageFunction } from "../constructs/stage-function.ts";
 import { machineNames } from "../machine-names.ts";
+import { addOutputs, shapeOf } from "../outputs.ts";
 import type { Definition } from "../state-machines/asl.ts";
 import { evaluationMachine } from "../state-machines/evaluation.ts";
 import { iterationMachine } from "../state-machines/iteration.ts";
@@ -65,6 +66,7 @@ export class PipelineStack extends Stack {
       iteration: machine("IterationMachine", names.iteration, iterationMachine(parts)),
       run: machine("RunMachine", names.run, runMachine(parts)),
     };
+    addOutputs(this, config, store);
   }
 
   #parts({ config, store, network, sandboxes, training }: PipelineProps): Parts {
@@ -247,18 +249,7 @@ function stageSettings({
       description: "Says what a run does next, and what it has cost so far",
       timeout: Duration.minutes(5),
       memoryMiB: 1024,
-      environment: {
-        T1_SANDBOX_CPU: String(config.sandboxes.size.cpu),
-        T1_SANDBOX_MEMORY_MIB: String(config.sandboxes.size.memoryMiB),
-        T1_SANDBOX_DISK_GIB: String(config.sandboxes.diskGiB),
-        T1_DRIVER_CPU: String(config.drivers.size.cpu),
-        T1_DRIVER_MEMORY_MIB: String(config.drivers.size.memoryMiB),
-        T1_SAMPLER_CPU: String(config.sampler.size.cpu),
-        T1_SAMPLER_MEMORY_MIB: String(config.sampler.size.memoryMiB),
-        T1_SAMPLER_COPIES: String(config.sampler.copies),
-        T1_SPOT: String(config.sandboxes.spot),
-        T1_TRAINING_INSTANCE: config.training.instances[0],
-      },
+      environment: { T1_SHAPE: JSON.stringify(shapeOf(config)) },
       permissions: [read, list],
     },
   };

@@ -1,6 +1,6 @@
 // One iteration. Episodes are planned, played, scored and closed; the closed list is trained on; the new policy is
 // published. Only store keys and counts travel between states.
-import { type Definition, type Flowchart, inOrder } from "./asl.ts";
+import { type Catcher, type Definition, type Flowchart, inOrder } from "./asl.ts";
 import type { Parts } from "./parts.ts";
 import { rollouts } from "./rollouts.ts";
 import { caught, execution, fail, stage, trainingJob, unlessOurFault } from "./tasks.ts";
@@ -28,11 +28,16 @@ export function iterationMachine(parts: Parts): Definition {
         next: "Score",
       }),
       Score: stage(parts, "score", { phase: "{% $plan.phase %}" }),
-      Close: stage(parts, "close", {
-        phase: "{% $plan.phase %}",
-        policyVersion: "{% $plan.policyVersion %}",
-        pool: "{% $plan.pool %}",
-      }),
+      Close: stage(
+        parts,
+        "close",
+        {
+          phase: "{% $plan.phase %}",
+          policyVersion: "{% $plan.policyVersion %}",
+          pool: "{% $plan.pool %}",
+        },
+        { Catch: [WHEN_STOPPED] },
+      ),
       Update: {
         Type: "Parallel",
         Comment: "With overlap, the next iteration's episodes are played by the old policy meanwhile",
@@ -43,7 +48,7 @@ export function iterationMachine(parts: Parts): Definition {
         parts,
         "publish",
         { run: "{% $run %}", iteration: "{% $iteration %}", training: "{% $states.input %}" },
-        { Assign: { published: "{% $states.result.Payload %}" } },
+        { Assign: { published: "{% $states.result.Payload %}" }, Catch: [WHEN_STOPPED] },
       ),
       EvaluationDue: {
         Type: "Choice",
@@ -64,9 +69,19 @@ export function iterationMachine(parts: Parts): Definition {
         Type: "Succeed",
         Output: { run: "{% $run %}", iteration: "{% $iteration %}", version: "{% $published.version %}" },
       },
+      Stopped: {
+        Type: "Succeed",
+        Output: { run: "{% $run %}", iteration: "{% $iteration %}", stopped: true },
+      },
     }),
   };
 }
+
+/**
+ * A run that was told to stop moves no further (src/store/run-state.ts). That is no failure: the run's machine looks at
+ * the state next and ends as stopped.
+ */
+const WHEN_STOPPED = { ErrorEquals: ["RunStopped"], Next: "Stopped" } satisfies Catcher;
 
 /** On Spot first where the deployment has it. Batch cancels a job that gets no machine in time. */
 function train(parts: Parts): Flowchart {

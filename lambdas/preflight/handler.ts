@@ -1,13 +1,15 @@
 // Before a run: makes it from a checkpoint where asked to, and refuses what this deployment cannot run.
 import { GetServiceQuotaCommand, ServiceQuotasClient } from "@aws-sdk/client-service-quotas";
 import { z } from "zod";
+import type { RunConfig } from "../../src/config/run-config.ts";
 import { InputError } from "../../src/failure/errors.ts";
 import { fixCloudSettings } from "../../src/pipeline/cloud-settings.ts";
+import { assertDeployable, assertRunName, assertStoredPool } from "../../src/pipeline/deployable.ts";
 import { forkRun } from "../../src/pipeline/fork-run.ts";
 import { readRun } from "../../src/pipeline/run-record.ts";
-import { assertRunName } from "../../src/pipeline/start-run.ts";
-import { storedPoolName } from "../../src/pipeline/stored-pool.ts";
 import { capacity } from "../../src/planning/capacity.ts";
+import type { PreflightReport } from "../../src/planning/preflight-report.ts";
+import type { ObjectStore } from "../../src/store/object-store.ts";
 import { logWarning } from "../log.ts";
 import { FlagText, Iteration, NumberText, Run } from "../schemas.ts";
 import { readEnvironment, sandboxKind, stageHandler } from "../stage-handler.ts";
@@ -20,40 +22,71 @@ export const PreflightEvent = z.strictObject({
   execution: z.string(),
 });
 
-export const handler = stageHandler(PreflightEvent, async ({ run, from, overlap }, { store }) => {
-  assertRunName(run);
-  if (from !== null) await forkRun({ run, from, createdAt: new Date() }, { store });
-  const { config, pool } = await readRun(store, run);
-  await fixCloudSettings({ run, overlap }, { store });
-  const answer = { kind: config.kind, iterations: config.training.iterations };
-  if (sandboxKind() !== "fargate") return answer;
-  for (const folder of [pool.folder, ...(config.evaluation === undefined ? [] : [config.evaluation.pool])]) {
-    if (storedPoolName(folder) !== undefined) continue;
-    throw new InputError({
-      what: "the run's tasks are not in the store",
-      where: folder,
-      expected: "a pool of the store, store:NAME",
-      fix: "store the pool, and start the run with its name",
-    });
+/** Asked by a person: about a run that was not started yet, or about the deployment alone. Changes nothing. */
+const QuestionEvent = z.strictObject({ ask: z.literal(true), run: Run.optional() });
+
+export const handler = stageHandler(
+  z.union([PreflightEvent, QuestionEvent]),
+  async (event, { store }): Promise<PreflightReport | PreflightAnswer> => {
+    if ("ask" in event) return report(event.run, store);
+    const { run, from, overlap } = event;
+    assertRunName(run);
+    if (from !== null) await forkRun({ run, from, createdAt: new Date() }, { store });
+    const { config } = await readRun(store, run);
+    await fixCloudSettings({ run, overlap }, { store });
+    const { problems, warnings, ...room } = await report(run, store);
+    for (const message of warnings) logWarning(message);
+    if (problems.length > 0) {
+      throw new InputError({
+        what: "the run cannot work in this deployment",
+        where: run,
+        expected: problems.join("; "),
+        fix: "docs/operate.md, Quotas",
+      });
+    }
+    return { kind: config.kind, iterations: config.training.iterations, ...room };
+  },
+);
+
+interface PreflightAnswer {
+  readonly kind: RunConfig["kind"];
+  readonly iterations: number;
+}
+
+/** @param run one that is in the store; without it the deployment alone is looked at */
+async function report(run: string | undefined, store: ObjectStore): Promise<PreflightReport> {
+  const isFargate = sandboxKind() === "fargate";
+  const problems: string[] = [];
+  if (run !== undefined) {
+    const { config, pool } = await readRun(store, run);
+    const pools = [pool.folder, ...(config.evaluation === undefined ? [] : [config.evaluation.pool])];
+    const checks = [
+      () => assertRunName(run),
+      ...(isFargate
+        ? [() => assertDeployable(config), ...pools.map(one => () => assertStoredPool(one))]
+        : []),
+    ];
+    problems.push(...checks.flatMap(complaint));
   }
-  if (config.rollout.stragglers === "cut") {
-    throw new InputError({
-      what: "this deployment cannot cut stragglers",
-      where: "rollout.stragglers",
-      expected: "wait: drivers do not know of one another's episodes",
-    });
+  if (!isFargate) return { problems, warnings: [] };
+  const answer = capacity(await question());
+  return {
+    problems: [...problems, ...answer.problems],
+    warnings: answer.warnings,
+    launchSeconds: answer.launchSeconds,
+    possibleSandboxes: answer.possible,
+  };
+}
+
+function complaint(check: () => void): string[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    if (error instanceof InputError) return [error.message];
+    throw error;
   }
-  const { problems, warnings, launchSeconds, possible } = capacity(await question());
-  for (const message of warnings) logWarning(message);
-  if (problems.length > 0) {
-    throw new InputError({
-      what: "the account's quotas are too small for this deployment",
-      expected: problems.join("; "),
-      fix: "raise the quota, or lower sandboxes.atOnce (docs/operate.md, Quotas)",
-    });
-  }
-  return { ...answer, launchSeconds, possibleSandboxes: possible };
-});
+}
 
 async function question() {
   const env = readEnvironment({

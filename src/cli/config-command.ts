@@ -4,7 +4,8 @@ import { z } from "zod";
 import { describeKeys } from "../config/describe-keys.ts";
 import { parseRunConfig } from "../config/parse-config.ts";
 import { RunConfig } from "../config/run-config.ts";
-import { print, readConfig } from "./run-command.ts";
+import { print } from "./output.ts";
+import { readConfig } from "./read-config.ts";
 import { formatTable } from "./table.ts";
 
 export function addConfigCommand(program: Command): void {

@@ -23,7 +23,7 @@ import {
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { decodeChunks } from "../trajectory/chunk.ts";
-import { DEFAULT_STORE } from "./run-command.ts";
+import { DEFAULT_STORE } from "./output.ts";
 
 interface ExportOptions {
   readonly local: string;

@@ -2,9 +2,11 @@
 import { Command, CommanderError } from "commander";
 import { EXIT_CODES } from "../failure/exit-code.ts";
 import { addConfigCommand } from "./config-command.ts";
+import { addCostCommand } from "./cost-command.ts";
 import { addEpisodeCommand } from "./episode-command.ts";
 import { addEvaluateCommand } from "./evaluate-command.ts";
 import { reportError } from "./exit-codes.ts";
+import { addPreflightCommand } from "./preflight-command.ts";
 import { addRegradeCommand } from "./regrade-command.ts";
 import { addReportCommand } from "./report-command.ts";
 import { addRunCommand } from "./run-command.ts";
@@ -25,6 +27,8 @@ addRegradeCommand(program);
 addReportCommand(program);
 addEpisodeCommand(program);
 addConfigCommand(program);
+addPreflightCommand(program);
+addCostCommand(program);
 
 try {
   await program.parseAsync();

@@ -5,8 +5,8 @@ import type { Command } from "commander";
 import { InputError } from "../failure/errors.ts";
 import { makeReport } from "../report/report.ts";
 import { openStore } from "../store/open-store.ts";
+import { DEFAULT_STORE, print } from "./output.ts";
 import { Progress } from "./progress.ts";
-import { DEFAULT_STORE, print } from "./run-command.ts";
 
 interface ReportOptions {
   readonly local: string;

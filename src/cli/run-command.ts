@@ -1,15 +1,14 @@
 // `t1 run`: start, resume, watch, stop and list runs.
-import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { parseRunConfig } from "../config/parse-config.ts";
-import { InputError } from "../failure/errors.ts";
-import { readRun } from "../pipeline/run-record.ts";
-import { policyPrefix, runKey } from "../store/keys.ts";
+import { policyPrefix } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
-import { liveOwner } from "../store/owner-lease.ts";
 import { advanceState, readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
+import { DEFAULT_STORE, print } from "./output.ts";
+import { readConfig } from "./read-config.ts";
+import { listRuns } from "./run-list.ts";
 import {
   type LocalTaskOptions,
   overlapOption,
@@ -17,13 +16,14 @@ import {
   resumeLocally,
   startLocally,
 } from "./run-locally.ts";
+import { sandboxesOption } from "./sandbox-options.ts";
+import { budgetOption, isOnStack, seconds, stackOption } from "./stack-option.ts";
 import { formatTable } from "./table.ts";
 import { watchRun } from "./watch-run.ts";
 
-export const DEFAULT_STORE = ".t1/store";
-
 interface RunOptions extends LocalTaskOptions {
   readonly local: string;
+  readonly stack?: string;
   readonly json?: boolean;
 }
 
@@ -32,6 +32,7 @@ export function addRunCommand(program: Command): void {
   const store = (sub: Command): Command =>
     sub
       .option("--local <store>", "the store: a folder, or s3://BUCKET/PREFIX", DEFAULT_STORE)
+      .addOption(stackOption())
       .option("--json", "print the result as JSON on stdout");
 
   store(
@@ -40,6 +41,7 @@ export function addRunCommand(program: Command): void {
       .description("start a run from a YAML config and work on it until it is done"),
   )
     .requiredOption("--name <run>", "name of the run")
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
     .addOption(processesOption())
     .addOption(overlapOption())
@@ -50,11 +52,13 @@ export function addRunCommand(program: Command): void {
       [],
     )
     .option("--continue", "go on with the run when it is there already")
+    .addOption(budgetOption())
     .action(
       async (
         configFile: string,
         options: RunOptions & { name: string; set: string[]; continue?: boolean },
       ) => {
+        if (isOnStack(options)) return (await onStack()).startOnStack(configFile, options);
         const opened = await openStore(options.local);
         const config = parseRunConfig(await readConfig(configFile), configFile, options.set);
         await startLocally(
@@ -67,9 +71,13 @@ export function addRunCommand(program: Command): void {
     );
 
   store(command.command("resume <run>").description("go on with a run where it stands"))
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
     .addOption(processesOption())
+    .addOption(overlapOption())
+    .addOption(budgetOption())
     .action(async (run: string, options: RunOptions) => {
+      if (isOnStack(options)) return (await onStack()).resumeOnStack(run, options);
       const opened = await openStore(options.local);
       await resumeLocally(opened, run, options);
       await finish(opened, run, options);
@@ -78,14 +86,22 @@ export function addRunCommand(program: Command): void {
   store(
     command
       .command("watch <run>")
-      .description("print the iterations of a run as they end, until it is done or stopped"),
-  ).action(async (run: string, options: RunOptions) => {
+      .description("print the iterations of a run as they end, until it is done or stopped")
+      .option("--every <seconds>", "with --stack: how often to look", seconds, 5),
+  ).action(async (run: string, options: RunOptions & { every: number }) => {
+    if (isOnStack(options)) return (await onStack()).watchOnStack(run, options);
     await watchRun(await openStore(options.local), run, options.json === true);
   });
 
   store(
-    command.command("stop <run>").description("let the runner of a run stop after the tasks at work"),
-  ).action(async (run: string, options: RunOptions) => {
+    command
+      .command("stop <run>")
+      .description(
+        "let a run stop: after the tasks at work; in a deployment, after the episodes or the training at work",
+      )
+      .option("--now", "with --stack: abort what is at work; finished episodes stay"),
+  ).action(async (run: string, options: RunOptions & { now?: boolean }) => {
+    if (isOnStack(options)) return (await onStack()).stopOnStack(run, options);
     const opened = await openStore(options.local);
     await advanceState(opened, run, await readState(opened, run), {
       kind: "stop",
@@ -100,6 +116,7 @@ export function addRunCommand(program: Command): void {
 
   store(command.command("list").description("list the runs of a store")).action(
     async (options: RunOptions) => {
+      if (isOnStack(options)) return (await onStack()).listOnStack(options);
       const opened = await openStore(options.local);
       const runs = await listRuns(opened);
       const rows = runs.map(({ run, kind, done, iterations, state }) => [
@@ -119,9 +136,9 @@ export function addRunCommand(program: Command): void {
   );
 }
 
-/** Writes a result: JSON for machines, text for people. */
-export function print(options: { readonly json?: boolean }, result: unknown, text: string): void {
-  process.stdout.write(options.json ? `${JSON.stringify(result, undefined, 2)}\n` : text);
+/** Only then: loading the SDK takes longer than most commands. */
+function onStack(): Promise<typeof import("./stack-run.ts")> {
+  return import("./stack-run.ts");
 }
 
 async function finish(store: ObjectStore, run: string, options: RunOptions): Promise<void> {
@@ -137,42 +154,4 @@ async function finish(store: ObjectStore, run: string, options: RunOptions): Pro
     result,
     `${run} is done: policy ${state.policyPublished} lies in ${store.url}/${result.policy}\n`,
   );
-}
-
-async function listRuns(store: ObjectStore) {
-  const names = await Array.fromAsync(store.folders("runs/"));
-  const started = await Promise.all(names.map(run => store.head(runKey(run))));
-  return Promise.all(
-    names
-      .filter((_, index) => started[index] !== undefined)
-      .map(async run => {
-        const { config, createdAt } = await readRun(store, run);
-        const { state } = await readState(store, run);
-        const { iterations } = config.training;
-        const done = state.policyPublished;
-        return {
-          run,
-          kind: config.kind,
-          createdAt,
-          done,
-          iterations,
-          state: (await liveOwner(store, run, Date.now))
-            ? "running"
-            : done >= iterations
-              ? "done"
-              : state.stopped
-                ? "stopped"
-                : "unfinished",
-        };
-      }),
-  );
-}
-
-export async function readConfig(file: string): Promise<string> {
-  return readFile(file, "utf8").catch(cause => {
-    throw new InputError(
-      { what: "cannot read the config", where: file, expected: "a YAML file", fix: "check the path" },
-      { cause },
-    );
-  });
 }

@@ -15,6 +15,7 @@ export const ERROR_NAMES = [
   "RunStopped",
   "DriverLost",
   "StageTimedOut",
+  "AwsUnavailable",
 ] as const;
 export type ErrorName = (typeof ERROR_NAMES)[number];
 
@@ -39,6 +40,7 @@ const LAYER_OF: Record<FailureName, FailureLayer> = {
   RunStopped: "runner",
   DriverLost: "runner",
   StageTimedOut: "runner",
+  AwsUnavailable: "runner",
 };
 
 /** Message parts of an error that a person reads: what happened and where, what was expected, how to fix it. */

@@ -7,5 +7,9 @@ export function evaluationDue(
   version: number,
 ): string | undefined {
   if (evaluation === undefined || version % evaluation.every !== 0) return undefined;
+  return evaluationName(version);
+}
+
+export function evaluationName(version: number): string {
   return `during-${`${version}`.padStart(6, "0")}`;
 }

@@ -3,13 +3,14 @@
 //   pools/<name>/tasks/<task>.tar    the task's folder
 //   pools/<name>/pool.json           names and content hashes, written last
 import { mkdir, symlink, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { InputError, InvariantError } from "../failure/errors.ts";
 import { packFolder } from "../sandbox/tar.ts";
 import { readTarEntries } from "../sandbox/tar-entries.ts";
 import { encodeJson, readJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
+import { sha256 } from "../store/sha256.ts";
 import { putOnce } from "../store/write-once.ts";
 import { loadTask } from "../task/load.ts";
 import { openPool } from "../task/pool.ts";
@@ -48,24 +49,66 @@ export function storedPoolName(folder: string): string | undefined {
   });
 }
 
-/** Puts a folder of tasks into the store under a name. Safe to run again with the same tasks. */
+/**
+ * Puts a folder of tasks into the store. Safe to run again with the same tasks: what is there is not sent again.
+ *
+ * @param name of the pool; left out, it is the folder's with a hash of its tasks, so that other tasks get another
+ * @param onTask called with how many tasks are there
+ */
 export async function storePool(
-  { folder, name }: { readonly folder: string; readonly name: string },
+  {
+    folder,
+    name,
+    onTask,
+  }: {
+    readonly folder: string;
+    readonly name?: string;
+    readonly onTask?: (done: number, total: number) => void;
+  },
   { store }: { readonly store: ObjectStore },
-): Promise<{ readonly taskCount: number }> {
-  storedPoolName(`${SCHEME}${name}`);
-  const pool = await openPool(folder);
-  const tasks: { name: string; hash: string }[] = [];
-  for (const task of pool.names) {
-    const { hashes } = await loadTask(join(pool.folder, task));
+): Promise<{ readonly pool: string; readonly taskCount: number }> {
+  if (name !== undefined) storedPoolName(`${SCHEME}${name}`);
+  const { folder: absolute, names } = await openPool(folder);
+  const tasks = await inBatches(names, async task => {
+    const { hashes } = await loadTask(join(absolute, task));
+    return { name: task, hash: hashes.task };
+  });
+  const named = name ?? contentName(absolute, tasks);
+  const there = new Set((await Array.fromAsync(store.list(tasksPrefix(named)))).map(({ key }) => key));
+  let done = 0;
+  await inBatches(tasks, async task => {
     // Named by content: times in the archive differ from one packing to the next, the task does not.
-    const key = taskKey(name, hashes.task);
-    if ((await store.head(key)) === undefined)
-      await store.put(key, await packFolder(join(pool.folder, task)), { ifNoneMatch: "*" });
-    tasks.push({ name: task, hash: hashes.task });
-  }
-  await putOnce(store, indexKey(name), encodeJson({ format: "t1-pool-1", tasks }));
-  return { taskCount: tasks.length };
+    const key = taskKey(named, task.hash);
+    if (!there.has(key))
+      await store.put(key, await packFolder(join(absolute, task.name)), { ifNoneMatch: "*" });
+    onTask?.(++done, tasks.length);
+  });
+  await putOnce(store, indexKey(named), encodeJson({ format: "t1-pool-1", tasks }));
+  return { pool: `${SCHEME}${named}`, taskCount: tasks.length };
+}
+
+/** Requests to a bucket take tens of milliseconds each, so a pool of thousands is not sent one by one. */
+const AT_ONCE = 16;
+
+async function inBatches<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let at = 0; at < items.length; at += AT_ONCE)
+    results.push(...(await Promise.all(items.slice(at, at + AT_ONCE).map(work))));
+  return results;
+}
+
+function contentName(
+  folder: string,
+  tasks: readonly { readonly name: string; readonly hash: string }[],
+): string {
+  const base = basename(folder)
+    .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
+    .replace(/^[^A-Za-z0-9]+/, "")
+    .slice(0, 40);
+  return `${base || "pool"}-${sha256(encodeJson(tasks)).slice(0, 12)}`;
 }
 
 /** Opens what a config names: a folder, or a pool of the store. @throws InputError when it is missing or empty */
@@ -121,8 +164,12 @@ function indexKey(name: string): string {
   return `pools/${name}/pool.json`;
 }
 
+function tasksPrefix(name: string): string {
+  return `pools/${name}/tasks/`;
+}
+
 function taskKey(name: string, hash: string): string {
-  return `pools/${name}/tasks/${hash}.tar`;
+  return `${tasksPrefix(name)}${hash}.tar`;
 }
 
 /** Archives are our own (`packFolder`), but whoever can write to the store could write outside the folder by one. */

@@ -25,29 +25,41 @@ function usageKey(phase: PhasePrefix): string {
   return `${phase}usage.json`;
 }
 
+interface MeasureInput {
+  readonly phase: PhasePrefix;
+  readonly episodesPerDriver: number;
+  readonly training?: PhaseUsage["training"];
+}
+
 /** Measures a finished phase and writes it down; a second measurement changes nothing. */
 export async function recordUsage(
-  {
-    phase,
-    episodesPerDriver,
-    training,
-  }: {
-    readonly phase: PhasePrefix;
-    readonly episodesPerDriver: number;
-    readonly training?: PhaseUsage["training"];
-  },
+  input: MeasureInput,
   { store }: { readonly store: ObjectStore },
 ): Promise<void> {
+  const usage = await measureUsage(input, { store });
+  await store.put(usageKey(input.phase), encodeJson(usage), { ifNoneMatch: "*" });
+}
+
+/** Of the attempts that lie in the store, also while the phase is at work. */
+export async function measureUsage(
+  { phase, episodesPerDriver, training }: MeasureInput,
+  { store }: { readonly store: ObjectStore },
+): Promise<PhaseUsage> {
   const plan = await readPlan(store, phase);
   const attempts = await Promise.all(
     plan.map(({ episode }) => readAttempts(store, episodePrefix(phase, episode))),
   );
-  const usage: PhaseUsage = {
+  return {
     format: "t1-usage-1",
     ...measure(attempts, episodesPerDriver),
     ...(training !== undefined && { training }),
   };
-  await store.put(usageKey(phase), encodeJson(usage), { ifNoneMatch: "*" });
+}
+
+/** @returns undefined where the phase was not measured, as on one machine and before its end */
+export async function readUsage(store: ObjectStore, phase: PhasePrefix): Promise<PhaseUsage | undefined> {
+  const found = await store.get(usageKey(phase));
+  return found === undefined ? undefined : parseJson(found.body, usageKey(phase), PhaseUsage);
 }
 
 /** @param attempts of each episode; consecutive episodes shared a driver, which lived as long as the longest of them */
@@ -75,10 +87,8 @@ export async function readUsages(store: ObjectStore, run: string, iterations: nu
     ...Array.from({ length: iterations }, (_, iteration) => iterationPrefix(run, iteration)),
     ...evaluations.map(name => evaluationPrefix(run, name)),
   ];
-  const found = await Promise.all(phases.map(phase => store.get(usageKey(phase))));
-  return found.flatMap((object, index) =>
-    object === undefined ? [] : [parseJson(object.body, usageKey(phases[index]), PhaseUsage)],
-  );
+  const found = await Promise.all(phases.map(phase => readUsage(store, phase)));
+  return found.filter(usage => usage !== undefined);
 }
 
 function sum(values: readonly number[]): number {

@@ -1,5 +1,6 @@
 // What a phase of a run costs, from what it used. Estimates for decisions (go on or stop), not an invoice: discounts,
 // transfers and what stands idle are not in it (idle-cost.ts).
+import { z } from "zod";
 import { instancePrice, PRICES } from "./prices.ts";
 
 /** What an iteration or an evaluation used, as its stages measured it. */
@@ -14,19 +15,21 @@ export interface Usage {
   readonly training?: { readonly seconds: number; readonly market: "spot" | "on-demand" };
 }
 
-interface Size {
-  readonly vcpus: number;
-  readonly gib: number;
-}
+const Size = z.strictObject({ vcpus: z.number().positive(), gib: z.number().positive() });
+type Size = z.infer<typeof Size>;
 
-export interface Shape {
-  readonly sandbox: Size & { readonly diskGib: number };
-  readonly driver: Size;
-  readonly sampler: Size & { readonly copies: number };
+/** Sizes of a deployment's parts: what its costs are worked out from. Stacks hand it on as JSON. */
+export const Shape = z.strictObject({
+  sandbox: Size.extend({ diskGib: z.number().positive() }),
+  driver: Size,
+  sampler: Size.extend({ copies: z.int().positive() }),
   /** Of sandboxes and drivers. */
-  readonly spot: boolean;
-  readonly trainingInstance: string;
-}
+  spot: z.boolean(),
+  trainingInstance: z.string(),
+  episodesPerDriver: z.int().positive(),
+  sandboxesAtOnce: z.int().positive(),
+});
+export type Shape = z.infer<typeof Shape>;
 
 export interface CostItem {
   readonly what: string;

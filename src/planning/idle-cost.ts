@@ -1,17 +1,25 @@
 // What a deployment costs in a month in which nothing runs, item by item.
+import { z } from "zod";
 import type { CostItem } from "./cost.ts";
 import { MONTH_HOURS, PRICES } from "./prices.ts";
 
-export interface Standing {
+const Count = z.number().nonnegative();
+
+export const Standing = z.strictObject({
   /** Interface endpoints, each counted once per availability zone. 0 while their stack is destroyed. */
-  readonly endpointZones: number;
-  readonly alarms: number;
-  readonly dashboards: number;
-  readonly hostedZones: number;
-  readonly firewallDomains: number;
-  readonly imageGb: number;
-  readonly storeGb: number;
-}
+  endpointZones: Count,
+  alarms: Count,
+  dashboards: Count,
+  hostedZones: Count,
+  firewallDomains: Count,
+  /** Runs of the sweeper, of a second each with a quarter of a GB. */
+  sweepsPerHour: Count,
+  imageGb: Count,
+  storeGb: Count,
+});
+export type Standing = z.infer<typeof Standing>;
+
+const SWEEP_GB_SECONDS = 0.25;
 
 /** The free allowances of an account are not counted: another deployment may use them. */
 export function idleCost(standing: Standing): CostItem[] {
@@ -24,6 +32,13 @@ export function idleCost(standing: Standing): CostItem[] {
     { what: "dashboard", usd: standing.dashboards * PRICES.dashboardMonth },
     { what: "private DNS zone", usd: standing.hostedZones * PRICES.hostedZoneMonth },
     { what: "DNS firewall", usd: standing.firewallDomains * PRICES.firewallDomainMonth },
+    {
+      what: "sweeper",
+      usd:
+        standing.sweepsPerHour *
+        MONTH_HOURS *
+        (PRICES.lambdaRequest + SWEEP_GB_SECONDS * PRICES.lambdaGbSecond),
+    },
     { what: "images", usd: standing.imageGb * PRICES.ecrGbMonth },
     { what: "store", usd: standing.storeGb * PRICES.s3GbMonth },
   ];

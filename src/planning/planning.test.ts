@@ -10,6 +10,8 @@ const SHAPE: Shape = {
   sampler: { vcpus: 4, gib: 8, copies: 1 },
   spot: false,
   trainingInstance: "p5en.48xlarge",
+  episodesPerDriver: 16,
+  sandboxesAtOnce: 512,
 };
 
 /** 4,096 episodes of half an hour, 16 to a driver, all in one wave. */
@@ -66,12 +68,14 @@ describe("idle cost", () => {
       dashboards: 1,
       hostedZones: 1,
       firewallDomains: 44,
+      sweepsPerHour: 6,
       imageGb: 10,
       storeGb: 100,
     };
-    // by hand: 14.60 + 0.80 + 3 + 0.50 + 0.022 + 1 + 2.30
-    expect(totalUsd(idleCost(standing))).toBeCloseTo(22.222, 6);
-    expect(totalUsd(idleCost({ ...standing, endpointZones: 0 }))).toBeCloseTo(7.622, 6);
+    // by hand: 14.60 + 0.80 + 3 + 0.50 + 0.022 + 1 + 2.30, and 4,380 sweeps of 0.0000002 + 0.25 · 0.0000133334
+    const sweeps = 0.000876 + 0.014600073;
+    expect(totalUsd(idleCost(standing))).toBeCloseTo(22.222 + sweeps, 6);
+    expect(totalUsd(idleCost({ ...standing, endpointZones: 0 }))).toBeCloseTo(7.622 + sweeps, 6);
   });
 });
 

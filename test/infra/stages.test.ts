@@ -160,6 +160,13 @@ describe("an iteration whose drivers are lost", () => {
     await advanceState(store, "r", await readState(store, "r"), { kind: "resume" });
   });
 
+  it("is asked for what would fail, and changes nothing", async () => {
+    expect(await call(preflight, { ask: true })).toEqual({ problems: [], warnings: [] });
+    expect(await call(preflight, { ask: true, run: "r" })).toEqual({ problems: [], warnings: [] });
+    await expect(call(preflight, { ask: true, run: "none" })).rejects.toMatchObject({ name: "InputError" });
+    await expect(call(preflight, { ask: false })).rejects.toMatchObject({ name: "InputError" });
+  });
+
   it("keeps the overlap it was first started with", async () => {
     const other = call(preflight, { run: "r", from: null, overlap: true, execution: "r-s2" });
     await expect(other).rejects.toMatchObject({ name: "InputError" });

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { hasGpu, lintTemplate, type TemplateJson } from "../../infra/lint/template.ts";
 import { SolutionsChecks } from "../../infra/nag.ts";
 import { totalUsd } from "../../src/planning/cost.ts";
+import { DEFAULT_SHAPE, DEFAULT_STANDING } from "../../src/planning/default-deployment.ts";
 import { idleCost } from "../../src/planning/idle-cost.ts";
 import { sandboxTaskDefinition } from "../../src/planning/sandbox-task.ts";
 import { definitionsOf, flatten, synthesize } from "./synthesized.ts";
@@ -333,7 +334,10 @@ describe("the idle month", () => {
     const domains = propertiesOf("network", "AWS::Route53Resolver::FirewallDomainList").flatMap(
       ({ Domains }) => Domains,
     );
-    const items = idleCost({
+    const rates = propertiesOf("sandboxes", "AWS::Events::Rule").map(
+      ({ ScheduleExpression }) => ScheduleExpression,
+    );
+    const standing = {
       endpointZones: propertiesOf("pull-endpoints", "AWS::EC2::VPCEndpoint").reduce(
         (sum, { SubnetIds }) => sum + SubnetIds.length,
         0,
@@ -342,9 +346,15 @@ describe("the idle month", () => {
       dashboards: count("AWS::CloudWatch::Dashboard"),
       hostedZones: count("AWS::ServiceDiscovery::PrivateDnsNamespace"),
       firewallDomains: domains.length,
-      imageGb: 20,
-      storeGb: 50,
-    });
+      // Every ten minutes.
+      sweepsPerHour: rates.includes("rate(10 minutes)") ? 6 : Number.NaN,
+      imageGb: 10,
+      storeGb: 10,
+    };
+    expect(standing).toEqual(DEFAULT_STANDING);
+    expect(JSON.parse(templates.pipeline.Outputs?.Standing.Value)).toEqual(DEFAULT_STANDING);
+    expect(JSON.parse(templates.pipeline.Outputs?.Shape.Value)).toEqual(DEFAULT_SHAPE);
+    const items = idleCost(standing);
     expect(items[0].usd).toBeCloseTo(14.6, 6); // 2 endpoints, 1 zone, 730 h, 0.01 $
     expect(totalUsd(items)).toBeLessThanOrEqual(25);
     // Everything else that is billed by the hour is absent, or stands at none.

@@ -1,0 +1,227 @@
+// `t1 run … --stack NAME`: runs of a deployment. What AWS is asked stands in src/stack; here is what a person sees.
+import { setTimeout as sleep } from "node:timers/promises";
+import * as ort from "onnxruntime-node";
+import { parseRunConfig } from "../config/parse-config.ts";
+import { Failure } from "../failure/errors.ts";
+import { type IterationMetrics, readMetrics } from "../pipeline/metrics.ts";
+import { describeSoftware, readRun } from "../pipeline/run-record.ts";
+import { AwsClients } from "../stack/clients.ts";
+import { executionLink, logLink } from "../stack/console-links.ts";
+import { createStoredRun } from "../stack/create-run.ts";
+import { type Deployment, findDeployment } from "../stack/deployment.ts";
+import {
+  describeExecution,
+  latestExecution,
+  listRunExecutions,
+  type RunExecution,
+} from "../stack/executions.ts";
+import { explainFailure } from "../stack/explain-failure.ts";
+import { readProgress } from "../stack/progress.ts";
+import { abortExecution, type RunSettings, startNextSession } from "../stack/run-machine.ts";
+import { iterationPrefix, metricsKey } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { openStore } from "../store/open-store.ts";
+import { advanceState, type Move, readState } from "../store/run-state.ts";
+import { print } from "./output.ts";
+import { Progress } from "./progress.ts";
+import { readConfig } from "./read-config.ts";
+import { listRuns } from "./run-list.ts";
+import { formatIteration } from "./run-progress.ts";
+import { describeFailure, describeProgress } from "./stack-progress.ts";
+import { formatTable } from "./table.ts";
+
+export interface StackOptions extends RunSettings {
+  readonly stack: string;
+  readonly json?: boolean;
+}
+
+interface Opened {
+  readonly deployment: Deployment;
+  readonly store: ObjectStore;
+  readonly clients: AwsClients;
+}
+
+export async function openStack(name: string): Promise<Opened> {
+  const clients = new AwsClients();
+  const deployment = await findDeployment(name, clients);
+  return { deployment, store: await openStore(deployment.storeUrl), clients };
+}
+
+export async function startOnStack(
+  configFile: string,
+  options: StackOptions & { readonly name: string; readonly set: readonly string[] },
+): Promise<void> {
+  const config = parseRunConfig(await readConfig(configFile), configFile, [...options.set]);
+  const opened = await openStack(options.stack);
+  const progress = new Progress({ stream: process.stderr });
+  await createStoredRun(
+    {
+      ...{ run: options.name, config, configFile },
+      software: describeSoftware(ort.env.versions.common),
+      createdAt: new Date(),
+    },
+    {
+      store: opened.store,
+      onPool: (folder, done, total) => {
+        if (done === 1) progress.begin(`storing ${folder}`, total);
+        progress.advance(done, total);
+      },
+    },
+  );
+  progress.clear();
+  await startSession(opened, options.name, options, "started");
+}
+
+export async function resumeOnStack(run: string, options: StackOptions): Promise<void> {
+  const opened = await openStack(options.stack);
+  await readRun(opened.store, run);
+  await moveState(opened.store, run, { kind: "resume" });
+  await startSession(opened, run, options, "resumed");
+}
+
+async function startSession(
+  { deployment, clients }: Opened,
+  run: string,
+  options: StackOptions,
+  word: string,
+): Promise<void> {
+  const { arn, name } = await startNextSession(deployment, run, options, clients);
+  const console = executionLink(arn);
+  print(
+    options,
+    { run, stack: options.stack, execution: name, arn, console },
+    `${run} is ${word}: execution ${name}\n  ${console}\n  t1 run watch ${run} --stack ${options.stack}\n`,
+  );
+}
+
+export async function stopOnStack(
+  run: string,
+  options: StackOptions & { readonly now?: boolean },
+): Promise<void> {
+  const { deployment, store, clients } = await openStack(options.stack);
+  await moveState(store, run, { kind: "stop", reason: "stopped by t1 run stop" });
+  const running = (await listRunExecutions(deployment, clients, run)).filter(
+    ({ status }) => status === "RUNNING",
+  );
+  if (options.now) for (const { arn } of running) await abortExecution(arn, clients);
+  const when =
+    running.length === 0
+      ? "was not at work"
+      : options.now
+        ? "is aborted"
+        : "stops when the episodes or the training at work are done";
+  print(
+    options,
+    { run, stopped: true, executions: running.map(({ name }) => name), aborted: options.now === true },
+    `${run} ${when}; t1 run resume ${run} --stack ${options.stack} goes on\n`,
+  );
+}
+
+/** The machine moves the state too: a lost race is tried again. */
+async function moveState(store: ObjectStore, run: string, move: Move): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await advanceState(store, run, await readState(store, run), move);
+      return;
+    } catch (error) {
+      if (!(error instanceof Failure) || error.name !== "OwnerLost" || tries >= 5) throw error;
+    }
+  }
+}
+
+export async function listOnStack(options: StackOptions): Promise<void> {
+  const { deployment, store, clients } = await openStack(options.stack);
+  const [runs, executions] = await Promise.all([listRuns(store), listRunExecutions(deployment, clients)]);
+  const rows = runs.map(run => ({ ...run, execution: executions.find(one => one.run === run.run) }));
+  print(
+    options,
+    rows,
+    rows.length === 0
+      ? `no run in ${store.url}\n`
+      : formatTable(
+          ["run", "kind", "iterations", "state", "execution", "status"],
+          rows.map(({ run, kind, done, iterations, state, execution }) => [
+            ...[run, kind, `${done}/${iterations}`, state],
+            ...[execution?.name ?? "–", execution?.status ?? "–"],
+          ]),
+        ),
+  );
+}
+
+/** Prints iterations as they end, until the run's execution has. @throws Failure RunStopped where it did not succeed */
+export async function watchOnStack(
+  run: string,
+  options: StackOptions & { readonly every: number },
+): Promise<void> {
+  const opened = await openStack(options.stack);
+  const { config } = await readRun(opened.store, run);
+  const show = iterationPrinter(opened.store, run, config.training.iterations, options.json === true);
+  let announced: string | undefined;
+  let doing = "";
+  for (;;) {
+    const execution = await latestExecution(opened.deployment, opened.clients, run);
+    if (execution.name !== announced) {
+      process.stderr.write(`execution ${execution.name}\n  ${executionLink(execution.arn)}\n`);
+      announced = execution.name;
+    }
+    await show();
+    if (execution.status !== "RUNNING") {
+      if (await handedOver(execution, opened)) continue;
+      await show();
+      await reportEnd(execution, options, opened);
+      return;
+    }
+    const now = describeProgress(await readProgress(opened.deployment, execution, opened.clients));
+    if (now !== doing) process.stderr.write(`${now}\n`);
+    doing = now;
+    await sleep(options.every * 1000);
+  }
+}
+
+/** A history ends at 25,000 events: the machine goes on in a fresh execution, which may take a moment to be listed. */
+async function handedOver(execution: RunExecution, { clients }: Opened): Promise<boolean> {
+  if (execution.status !== "SUCCEEDED") return false;
+  const { output = "" } = await describeExecution(execution.arn, clients);
+  if (!/"outcome":\s*"handed-over"/.test(output)) return false;
+  await sleep(1000);
+  return true;
+}
+
+function iterationPrinter(store: ObjectStore, run: string, iterations: number, json: boolean) {
+  let next = 0;
+  return async (): Promise<void> => {
+    for (; next < iterations; next++) {
+      const phase = iterationPrefix(run, next);
+      if ((await store.head(metricsKey(phase))) === undefined) return;
+      const metrics: IterationMetrics = await readMetrics(store, phase);
+      process.stdout.write(
+        json
+          ? `${JSON.stringify({ iteration: next, ...metrics })}\n`
+          : `${formatIteration(next, iterations, metrics)}\n`,
+      );
+    }
+  };
+}
+
+async function reportEnd(execution: RunExecution, options: StackOptions, opened: Opened): Promise<void> {
+  const { deployment, clients, store } = opened;
+  const { run, name } = execution;
+  if (execution.status === "SUCCEEDED") {
+    const { output = "{}" } = await describeExecution(execution.arn, clients);
+    const { outcome = "done", spentUsd } = JSON.parse(output) as { outcome?: string; spentUsd?: number };
+    const spent = spentUsd === undefined ? "" : `; it has cost about ${spentUsd.toFixed(2)} $`;
+    process.stderr.write(`${run} is ${outcome}${spent}\n`);
+    return;
+  }
+  const explanation = await explainFailure(deployment, execution, clients);
+  process.stderr.write(await describeFailure(run, explanation, store));
+  if (explanation.log !== undefined) {
+    const { group, stream } = explanation.log;
+    process.stderr.write(`  ${logLink(deployment.region, group, stream)}\n`);
+  }
+  throw new Failure(
+    "RunStopped",
+    `${name} ended as ${execution.status}; when the cause is removed, t1 run resume ${run} --stack ${options.stack} goes on`,
+    { retryable: true },
+  );
+}

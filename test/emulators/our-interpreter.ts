@@ -1,0 +1,89 @@
+// A scenario in our own interpreter, on a virtual clock.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TaskExecutor } from "../../src/local/executor.ts";
+import type { Json } from "../../src/local/json-value.ts";
+import { openRunner } from "../../src/local/runner.ts";
+import { StateError } from "../../src/local/state-error.ts";
+import { VirtualClock } from "../../src/local/virtual-clock.ts";
+import { openStore } from "../../src/store/open-store.ts";
+import { answerTo, GROUPS, groupLines, type Scenario } from "./scenarios.ts";
+
+/** What is compared: how it ended, by which states, and what its Distributed Maps left. */
+export interface Ran {
+  readonly status: string;
+  readonly output?: unknown;
+  readonly error?: string;
+  /** Of the machine itself, in order; not those inside branches and maps. */
+  readonly states: readonly string[];
+  readonly maps: readonly MapEnd[];
+}
+
+interface MapEnd {
+  readonly ended: string;
+  readonly succeeded: number;
+  readonly failed: number;
+}
+
+/** How many children had ended when too many had failed is a matter of who was faster. */
+export function finished({ ended, succeeded, failed }: MapEnd): MapEnd {
+  return ended === "FAILED" ? { ended, succeeded: 0, failed: 1 } : { ended, succeeded, failed };
+}
+
+const KINDS = ["lambda:invoke", "ecs:runTask", "batch:submitJob", "test:startExecution"];
+
+/** @param definition as it is deployed @param bucket that it names */
+export async function runHere(
+  definition: string,
+  bucket: string,
+  name: string,
+  { input, answers }: Scenario,
+): Promise<Ran> {
+  const folder = mkdtempSync(join(tmpdir(), "t1-scenario-"));
+  const store = await openStore(folder);
+  await store.put(GROUPS.key, groupLines(), { ifNoneMatch: "*" });
+  const visits = new Map<string, number>();
+  const executor: TaskExecutor = async ({ state, item, resource }, context) => {
+    // Visits are counted per child: one child's retries are no other's.
+    const key = `${state} ${item}`;
+    const visit = visits.get(key) ?? 0;
+    visits.set(key, visit + 1);
+    const answer = answers[state] === undefined ? undefined : answerTo(answers[state], visit);
+    if (answer === undefined) throw new Error(`no answer for visit ${visit} of ${state}`);
+    if (resource.pattern === "sync" || resource.pattern === "sync:2") context.submitted({});
+    if (answer.Throw !== undefined) throw new StateError(answer.Throw.Error, answer.Throw.Cause);
+    return answer.Return as Json;
+  };
+  const runner = await openRunner({
+    // The runner answers startExecution itself, by machines that it has; here it is a task like the others.
+    machines: {
+      machine: definition.replaceAll(":states:::states:startExecution", ":states:::test:startExecution"),
+    },
+    executors: Object.fromEntries(KINDS.map(kind => [kind, executor])),
+    buckets: { [bucket]: store },
+    clock: new VirtualClock(),
+    seed: "scenario",
+  });
+  try {
+    const { executionArn } = runner.startExecution({ machine: "machine", name, input: input as Json });
+    const { status, output, error } = await runner.result(executionArn);
+    const own = new Set(Object.keys(JSON.parse(definition).States));
+    return {
+      status,
+      ...(output !== undefined && { output: JSON.parse(output) }),
+      ...(error !== undefined && { error }),
+      states: runner.history(executionArn).flatMap(event => {
+        const entered = (event as { stateEnteredEventDetails?: { name: string } }).stateEnteredEventDetails;
+        return entered !== undefined && own.has(entered.name) ? [entered.name] : [];
+      }),
+      maps: runner
+        .mapRuns(executionArn)
+        .map(({ status: ended, itemCounts: { succeeded, failed } }) => ({ ended, succeeded, failed }))
+        .map(finished),
+    };
+  } finally {
+    await runner.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
