@@ -3,7 +3,8 @@
 const layers = [
   ["cli"],
   ["report"],
-  ["local", "stack"],
+  ["local-run", "stack"],
+  ["local"],
   ["pipeline"],
   ["planning", "evaluation"],
   ["training"],

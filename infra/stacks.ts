@@ -1,6 +1,7 @@
 // All stacks of a deployment and what they need of each other.
 import { type App, Tags } from "aws-cdk-lib";
 import type { DeploymentConfig } from "./config.ts";
+import { EgressStack } from "./stacks/egress.ts";
 import { ImagesStack } from "./stacks/images.ts";
 import { NetworkStack } from "./stacks/network.ts";
 import { ObservabilityStack } from "./stacks/observability.ts";
@@ -19,6 +20,9 @@ export function addStacks(app: App, config: DeploymentConfig) {
   const pullEndpoints = new PullEndpointsStack(app, named("pull-endpoints"), { network });
   const images = new ImagesStack(app, named("images"), { config, store });
   const sandboxes = new SandboxesStack(app, named("sandboxes"), { config, store, network, images });
+  const { egress } = config.network;
+  if (egress.profile === "proxy")
+    new EgressStack(app, named("egress"), { config, domains: egress.domains, network, images, sandboxes });
   const sampler = new SamplerStack(app, named("sampler"), { config, store, network, images, sandboxes });
   const training = new TrainingStack(app, named("training"), { config, store, network, images });
   const pipeline = new PipelineStack(app, named("pipeline"), {

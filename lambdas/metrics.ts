@@ -1,5 +1,6 @@
 // Metrics in CloudWatch's embedded format: a line of JSON in the log, which costs no request. Written for the run and
 // once more without it, since alarms are on all runs together and CloudWatch adds nothing up over dimensions.
+import { logRaw } from "./log.ts";
 
 type Unit = "None" | "Count" | "Percent";
 
@@ -21,6 +22,5 @@ export function emitMetrics(
     ...(run !== undefined && { run }),
     ...Object.fromEntries(Object.entries(metrics).map(([name, { value }]) => [name, value])),
   };
-  // console.log would wrap the line in the function's own log format, and CloudWatch would not find it.
-  process.stdout.write(`${JSON.stringify(line)}\n`);
+  logRaw(line); // in another form CloudWatch would not find it
 }

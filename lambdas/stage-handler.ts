@@ -6,6 +6,7 @@ import { z } from "zod";
 import { Failure, InputError } from "../src/failure/errors.ts";
 import type { ObjectStore } from "../src/store/object-store.ts";
 import { openStore } from "../src/store/open-store.ts";
+import { logError } from "./log.ts";
 
 export interface StageContext {
   readonly store: ObjectStore;
@@ -68,7 +69,7 @@ function openedStore(): Promise<ObjectStore> {
 
 /** The log holds what the machine's history does not: the stack, and what was asked for. */
 function report(error: Error | null | undefined, event: unknown, context: Context): void {
-  console.error({
+  logError({
     message: error?.message,
     name: error?.name,
     stack: error?.stack,

@@ -6,9 +6,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { type ExitCode, reportError } from "../../src/cli/exit-codes.ts";
+import { reportError } from "../../src/cli/exit-codes.ts";
 import { imageServices } from "../../src/cli/image-options.ts";
 import { InputError } from "../../src/failure/errors.ts";
+import type { ExitCode } from "../../src/failure/exit-code.ts";
 import { runGroup } from "../../src/pipeline/run-group.ts";
 import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
@@ -17,6 +18,9 @@ import { type PhasePrefix, parsePhase } from "../../src/store/keys.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { currentProcess } from "../../src/store/process-identity.ts";
 import { readContainerEnvironment } from "../environment.ts";
+
+/** Set once the driver is told to stop. */
+let ending: Promise<void> | undefined;
 
 /** Parked caches of waiting episodes. */
 const CACHE_BYTES = 1 << 29;
@@ -81,7 +85,7 @@ function endEarly(deadlineSeconds: number, dispose: () => Promise<void>): { read
   const interrupted: ExitCode = 75;
   const leave = (why: string) => () => {
     console.error(JSON.stringify({ message: "interrupted", why }));
-    dispose().finally(() => process.exit(interrupted));
+    ending = dispose().finally(() => process.exit(interrupted));
   };
   const onSignal = leave("SIGTERM");
   const timer = setTimeout(leave("deadline"), deadlineSeconds * 1000);
@@ -94,4 +98,10 @@ function endEarly(deadlineSeconds: number, dispose: () => Promise<void>): { read
   };
 }
 
-await main().catch(error => process.exit(reportError(error, text => process.stderr.write(text))));
+try {
+  await main();
+} catch (error) {
+  // What is under way breaks off while it is ended: not an error of its own.
+  await ending;
+  process.exit(reportError(error, text => process.stderr.write(text)));
+}

@@ -1,6 +1,7 @@
 // The trainer: trains on one closed iteration and ends. It writes when it is done, and the same bytes each time: ended
 // at any point it is simply run again.
-import { type ExitCode, reportError } from "../../src/cli/exit-codes.ts";
+import { reportError } from "../../src/cli/exit-codes.ts";
+import type { ExitCode } from "../../src/failure/exit-code.ts";
 import { train } from "../../src/pipeline/train.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { Sessions } from "../../src/training/onnx/network.ts";

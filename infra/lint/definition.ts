@@ -102,6 +102,9 @@ function lintFlow(chart: Fields, states: Fields, { add }: Pass): void {
     const type = fields(states[name]).Type;
     if (next.length === 0 && fields(states[name]).End !== true && type !== "Succeed" && type !== "Fail")
       add("next", name, "neither Next nor End");
+    const { Next } = fields(states[name]);
+    if (typeof Next === "string" && fields(states[Next] ?? {}).Type === "Fail")
+      add("success-fails", name, `what succeeded goes on to ${Next}, which fails`);
     open.push(...next);
   }
   for (const name of Object.keys(states))

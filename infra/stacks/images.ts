@@ -12,7 +12,7 @@ import { acknowledge } from "../constructs/acknowledge.ts";
 import { allow } from "../constructs/permissions.ts";
 
 /** Images of ours. */
-const OWN_IMAGES = ["driver", "sampler", "trainer", "sandbox-toolkit"] as const;
+const OWN_IMAGES = ["driver", "sampler", "trainer", "sandbox-toolkit", "egress-proxy"] as const;
 export type OwnImage = (typeof OWN_IMAGES)[number];
 
 export class ImagesStack extends Stack {

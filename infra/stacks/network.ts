@@ -35,6 +35,7 @@ export interface NetworkProps extends StackProps {
 }
 
 export const SAMPLER_PORT = 8000;
+export const PROXY_PORT = 3128;
 
 /** Who may speak to whom is said by these groups alone. */
 export interface Groups {
@@ -43,6 +44,8 @@ export interface Groups {
   readonly sampler: SecurityGroup;
   readonly trainer: SecurityGroup;
   readonly endpoints: SecurityGroup;
+  /** With the proxy profile only: the proxy, and what a sandbox has beside its own group when its task may use it. */
+  readonly egress: { readonly proxy: SecurityGroup; readonly networked: SecurityGroup } | undefined;
 }
 
 export class NetworkStack extends Stack {
@@ -73,7 +76,7 @@ export class NetworkStack extends Stack {
       trafficType: FlowLogTrafficType.REJECT,
     });
     this.#reachS3(store);
-    this.groups = this.#groups();
+    this.groups = this.#groups(config);
     this.namespace = new PrivateDnsNamespace(this, "Namespace", {
       name: `${config.name}.internal`,
       vpc: this.vpc,
@@ -112,7 +115,7 @@ export class NetworkStack extends Stack {
     );
   }
 
-  #groups(): Groups {
+  #groups({ network }: DeploymentConfig): Groups {
     const group = (name: string, description: string, allowAllOutbound: boolean): SecurityGroup =>
       new SecurityGroup(this, name, { vpc: this.vpc, description, allowAllOutbound });
     const sandbox = group("SandboxGroup", "Sandboxes: untrusted commands", false);
@@ -132,7 +135,15 @@ export class NetworkStack extends Stack {
     for (const client of [sandbox, driver, sampler, trainer])
       endpoints.addIngressRule(client, Port.tcp(443), "image manifests");
     sampler.addIngressRule(driver, Port.tcp(SAMPLER_PORT), "drivers ask for tokens");
-    return { sandbox, driver, sampler, trainer, endpoints };
+    if (network.egress.profile === "none")
+      return { sandbox, driver, sampler, trainer, endpoints, egress: undefined };
+    const proxy = group("ProxyGroup", "The way out to listed domains", false);
+    const networked = group("NetworkedGroup", "Sandboxes whose tasks may use the network", false);
+    proxy.addIngressRule(networked, Port.tcp(PROXY_PORT), "sandboxes ask it");
+    networked.addEgressRule(proxy, Port.tcp(PROXY_PORT), "to the proxy and nowhere else");
+    for (const port of [80, 443]) proxy.addEgressRule(Peer.anyIpv4(), Port.tcp(port), "listed domains");
+    endpoints.addIngressRule(proxy, Port.tcp(443), "image manifests");
+    return { sandbox, driver, sampler, trainer, endpoints, egress: { proxy, networked } };
   }
 
   /** The VPC's resolver answers even where nothing is routed: names of an attacker's zone would carry data out. */

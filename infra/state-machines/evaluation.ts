@@ -4,7 +4,10 @@ import type { Parts } from "./parts.ts";
 import { rollouts } from "./rollouts.ts";
 import { stage } from "./tasks.ts";
 
-/** Input: `{ run, evaluation, version }`. Safe to start again. */
+/**
+ * Input: `{ run, evaluation, version }`, and `pool: { folder, episodes }` where it is not the run's own evaluation: any
+ * pool, so many episodes per task. Safe to start again.
+ */
 export function evaluationMachine(parts: Parts): Definition {
   const which = { run: "{% $run %}", evaluation: "{% $evaluation %}" };
   return {
@@ -18,10 +21,11 @@ export function evaluationMachine(parts: Parts): Definition {
           run: "{% $states.input.run %}",
           evaluation: "{% $states.input.evaluation %}",
           version: "{% $states.input.version %}",
+          pool: "{% $exists($states.input.pool) ? $states.input.pool : null %}",
         },
       },
       ...rollouts(parts, {
-        phase: { ...which, version: "{% $version %}" },
+        phase: { ...which, version: "{% $version %}", pool: "{% $pool %}" },
         variable: "plan",
         suffix: "",
         next: "Score",

@@ -168,7 +168,7 @@ function retry<const Name extends MachineErrorName>(
  */
 const EXIT_CODE = `{% ($found := $match($states.errorOutput.Cause, /"ExitCode":\\s*([0-9]+)/); $exists($found) ? $number($found[0].groups[0]) : -1) %}`;
 
-/** What the containers end with when trying again cannot help: src/cli/exit-codes.ts. */
+/** What the containers end with when trying again cannot help: src/failure/exit-code.ts. */
 const BAD_INPUT = 2;
 const OUR_BUG = 70;
 

@@ -5,6 +5,7 @@ import { whatNext } from "../../src/pipeline/what-next.ts";
 import { phaseCost, Shape, totalUsd } from "../../src/planning/cost.ts";
 import { stalePrices } from "../../src/planning/prices.ts";
 import { readState } from "../../src/store/run-state.ts";
+import { logWarning } from "../log.ts";
 import { emitMetrics } from "../metrics.ts";
 import { Run } from "../schemas.ts";
 import { readEnvironment, stageHandler } from "../stage-handler.ts";
@@ -22,7 +23,7 @@ export const handler = stageHandler(CostEvent, async ({ run, budgetUsd }, { stor
   const usages = await readUsages(store, run, state.rolloutsClosed);
   const spentUsd = usages.reduce((sum, usage) => sum + totalUsd(phaseCost(usage, shape)), 0);
   const stale = stalePrices(new Date());
-  if (stale !== undefined) console.warn({ message: stale });
+  if (stale !== undefined) logWarning(stale);
   emitMetrics({ SpentUsd: { value: spentUsd, unit: "None" } }, run);
   const next = await whatNext({ run, spentUsd, ...(budgetUsd !== null && { budgetUsd }) }, { store });
   return { ...next, spentUsd };

@@ -10,7 +10,13 @@ import { Iteration, NumberText, Run } from "../schemas.ts";
 import { readEnvironment, type StageContext, stageHandler } from "../stage-handler.ts";
 
 const OfIteration = z.strictObject({ run: Run, iteration: Iteration, overlap: z.boolean() });
-const OfEvaluation = z.strictObject({ run: Run, evaluation: z.string().min(1), version: Iteration });
+const OfEvaluation = z.strictObject({
+  run: Run,
+  evaluation: z.string().min(1),
+  version: Iteration,
+  /** null: the run's own pool for evaluations, as often as its config says. */
+  pool: z.strictObject({ folder: z.string().min(1), episodes: z.int().positive() }).nullable(),
+});
 export const PlanEvent = z.union([OfIteration, OfEvaluation]);
 
 export const handler = stageHandler(PlanEvent, async (event, context) => {
@@ -37,19 +43,23 @@ async function planOfIteration(
 }
 
 async function planOfEvaluation(
-  { run, evaluation, version }: z.infer<typeof OfEvaluation>,
+  { run, evaluation, version, pool }: z.infer<typeof OfEvaluation>,
   { store }: StageContext,
 ) {
   const { config } = await readRun(store, run);
-  if (config.evaluation === undefined) {
+  const { evaluation: own } = config;
+  const { folder, episodes } = pool ?? (own && { folder: own.pool, episodes: own.episodes }) ?? {};
+  if (folder === undefined || episodes === undefined) {
     throw new InputError({
       what: "the run has no pool for evaluations",
       where: run,
-      expected: "evaluation.pool in its config",
+      expected: "evaluation.pool in its config, or a pool of the evaluation's own",
     });
   }
   const phase = evaluationPrefix(run, evaluation);
-  const { pool: poolFolder, episodes: repeats } = config.evaluation;
-  const { episodeCount } = await planEvaluation({ phase, poolFolder, repeats, seed: config.seed }, { store });
+  const { episodeCount } = await planEvaluation(
+    { phase, poolFolder: folder, repeats: episodes, seed: config.seed },
+    { store },
+  );
   return { phase, policyVersion: version, episodeCount };
 }

@@ -4,12 +4,14 @@ import { z } from "zod";
 import type { RunConfig } from "../../src/config/run-config.ts";
 import { InputError } from "../../src/failure/errors.ts";
 import { fixCloudSettings } from "../../src/pipeline/cloud-settings.ts";
-import { assertDeployable, assertRunName, assertStoredPool } from "../../src/pipeline/deployable.ts";
+import { assertDeployable, assertStoredPool } from "../../src/pipeline/deployable.ts";
 import { forkRun } from "../../src/pipeline/fork-run.ts";
 import { readRun } from "../../src/pipeline/run-record.ts";
+import { assertRunName } from "../../src/pipeline/start-run.ts";
 import { capacity } from "../../src/planning/capacity.ts";
 import type { PreflightReport } from "../../src/planning/preflight-report.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
+import { logWarning } from "../log.ts";
 import { FlagText, Iteration, NumberText, Run } from "../schemas.ts";
 import { readEnvironment, sandboxKind, stageHandler } from "../stage-handler.ts";
 
@@ -34,7 +36,7 @@ export const handler = stageHandler(
     const { config } = await readRun(store, run);
     await fixCloudSettings({ run, overlap }, { store });
     const { problems, warnings, ...room } = await report(run, store);
-    for (const message of warnings) console.warn({ message });
+    for (const message of warnings) logWarning(message);
     if (problems.length > 0) {
       throw new InputError({
         what: "the run cannot work in this deployment",

@@ -13,12 +13,12 @@ import {
 import { pack } from "tar-stream";
 import { z } from "zod";
 import { InputError, InvariantError } from "../../src/failure/errors.ts";
+import { phasePool } from "../../src/pipeline/phase-pool.ts";
 import { readPlan } from "../../src/pipeline/plan.ts";
-import { readRun } from "../../src/pipeline/run-record.ts";
 import { fetchTasks, storedPoolName } from "../../src/pipeline/stored-pool.ts";
 import { sandboxTaskDefinition } from "../../src/planning/sandbox-task.ts";
 import { packFolder } from "../../src/sandbox/tar.ts";
-import { type PhasePrefix, parsePhase } from "../../src/store/keys.ts";
+import type { PhasePrefix } from "../../src/store/keys.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { sha256 } from "../../src/store/sha256.ts";
 import { loadTask } from "../../src/task/load.ts";
@@ -46,9 +46,7 @@ export const handler = stageHandler(PrepareEvent, async ({ phase }, { store }) =
 });
 
 async function readSources(store: ObjectStore, phase: PhasePrefix, folder: string): Promise<SandboxSource[]> {
-  const of = parsePhase(phase);
-  const { config, pool } = await readRun(store, of.run);
-  const poolFolder = of.kind === "iteration" ? pool.folder : (config.evaluation?.pool ?? "");
+  const poolFolder = await phasePool(phase, { store });
   const name = storedPoolName(poolFolder);
   if (name === undefined)
     throw new InvariantError("preflight lets stored pools pass, nothing else", { poolFolder });

@@ -3,25 +3,23 @@ import { basename } from "node:path";
 import type { Command } from "commander";
 import type { Comparison, EvaluationSummary } from "../evaluation/summary.ts";
 import { InputError } from "../failure/errors.ts";
-import { evaluate } from "../pipeline/evaluate.ts";
-import { readRun } from "../pipeline/run-record.ts";
-import { compare } from "../pipeline/summarise-evaluation.ts";
+import { compare, summarise } from "../pipeline/summarise-evaluation.ts";
+import { closedKey, evaluationPrefix } from "../store/keys.ts";
 import { openStore } from "../store/open-store.ts";
 import { readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
-import { withLocalRunner } from "./local-runner.ts";
+import { withLocalRun } from "./local-runner.ts";
 import { DEFAULT_STORE, print } from "./output.ts";
 import { Progress } from "./progress.ts";
-import { showRun } from "./run-progress.ts";
+import { type LocalTaskOptions, localOptions, processesOption } from "./run-locally.ts";
 import { formatTable, percent, signedInterval } from "./table.ts";
 
-interface EvaluateOptions {
+interface EvaluateOptions extends LocalTaskOptions {
   readonly local: string;
   readonly pool: string;
   readonly policy?: number;
   readonly baseline: number;
   readonly episodes: number;
-  readonly images?: string;
   readonly json?: boolean;
 }
 
@@ -35,8 +33,9 @@ export function addEvaluateCommand(program: Command): void {
     .option("--policy <version>", "version to evaluate; the newest when left out", parseVersion)
     .option("--baseline <version>", "version to compare with", parseVersion, 0)
     .option("--episodes <n>", "episodes per task", parseVersion, 3)
-    .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+    .option("--local <store>", "the store: a folder, or s3://BUCKET/PREFIX", DEFAULT_STORE)
     .addOption(imagesOption())
+    .addOption(processesOption())
     .option("--json", "print the result as JSON on stdout")
     .addHelpText(
       "after",
@@ -44,29 +43,27 @@ export function addEvaluateCommand(program: Command): void {
     )
     .action(async (run: string, options: EvaluateOptions) => {
       const store = await openStore(options.local);
-      const { config } = await readRun(store, run);
       const version = options.policy ?? (await readState(store, run)).state.policyPublished;
       const pool = basename(options.pool);
       const nameOf = (of: number): string => `${pool}-v${`${of}`.padStart(6, "0")}-x${options.episodes}`;
       const progress = new Progress({ stream: process.stderr });
-      const result = await withLocalRunner(
+      const result = await withLocalRun(
         store,
         run,
-        { threads: config.threads, imagesFile: options.images, onEvent: showRun(run, store, progress) },
-        async runner => {
-          const of = (number: number): Promise<EvaluationSummary> =>
-            evaluate(
-              {
-                run,
-                name: nameOf(number),
-                version: number,
-                poolFolder: options.pool,
-                repeats: options.episodes,
-              },
-              runner,
-            );
-          const baseline = await of(options.baseline);
-          const policy = await of(version);
+        "evaluation",
+        localOptions(store, run, options, progress),
+        async () => {},
+        async ({ evaluate, session }) => {
+          const of = async (number: number, which: string): Promise<EvaluationSummary> => {
+            const evaluation = nameOf(number);
+            const pool = { folder: options.pool, episodes: options.episodes };
+            // One that was closed is only read.
+            if ((await store.head(closedKey(evaluationPrefix(run, evaluation)))) === undefined)
+              await evaluate(`${run}-${session}-${which}`, { run, evaluation, version: number, pool });
+            return summarise({ run, name: evaluation }, { store });
+          };
+          const baseline = await of(options.baseline, "baseline");
+          const policy = await of(version, "policy");
           return {
             run,
             pool,

@@ -1,21 +1,42 @@
-// Everything a run needs on this machine: the store's lease, sandboxes, sampler and trainer, opened together and closed
-// together.
-import { availableParallelism, hostname, userInfo } from "node:os";
-import { Failure } from "../failure/errors.ts";
-import type { CollectServices } from "../pipeline/collect.ts";
+// Everything a run needs on this machine: the store's lease, the deployed state machines, sandboxes, sampler and trainer,
+// opened together and closed together.
+import { mkdtemp, rm } from "node:fs/promises";
+import { availableParallelism, hostname, tmpdir, userInfo } from "node:os";
+import { join } from "node:path";
+import type { RunConfig } from "../config/run-config.ts";
+import { InputError } from "../failure/errors.ts";
+import { readAssembly } from "../local/assembly.ts";
+import { canGoOn, executionsFolder, keepJournals, newestSession } from "../local-run/journals.ts";
+import { type Machines, openMachines } from "../local-run/machines.ts";
+import { containerProcess, driverInProcess, TrainerInProcess } from "../local-run/programs.ts";
+import { SharedGroups } from "../local-run/shared-groups.ts";
+import { synthesizedAssembly } from "../local-run/synthesized-assembly.ts";
+import { TaskGate } from "../local-run/task-gate.ts";
 import type { OnRunEvent } from "../pipeline/run-events.ts";
-import { TrainerThread } from "../pipeline/trainer-thread.ts";
+import { readRun } from "../pipeline/run-record.ts";
 import { OnnxSampler } from "../sampler/onnx/onnx-sampler.ts";
 import { createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
+import { IMAGES_VARIABLE } from "../sandbox/image/images-file.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { acquireOwner } from "../store/owner-lease.ts";
+import { acquireOwner, type OwnerLease } from "../store/owner-lease.ts";
 import { currentProcess } from "../store/process-identity.ts";
 import { readState } from "../store/run-state.ts";
 import { imageServices } from "./image-options.ts";
 
-export interface LocalRunner extends CollectServices {
-  readonly trainer: TrainerThread;
-  readonly mayGoOn: () => Promise<void>;
+export interface LocalOptions {
+  readonly imagesFile: string | undefined;
+  /** What drivers and training jobs are: work in this process, or the containers' entry points as processes. */
+  readonly tasks: "in-process" | "processes";
+  readonly onEvent: OnRunEvent;
+  readonly onSynthesis: () => void;
+}
+
+export interface LocalRun {
+  /** Runs the run to its end, from wherever it stands. */
+  readonly toItsEnd: (overlap: boolean) => Promise<void>;
+  readonly evaluate: Machines["evaluate"];
+  /** Part of the names of executions; another one for each runner. */
+  readonly session: string;
 }
 
 const LEASE_MS = 60_000;
@@ -23,23 +44,22 @@ const LEASE_MS = 60_000;
 const CACHE_BYTES = 1 << 30;
 
 /**
- * Owns the run while `work` runs. The first SIGINT or SIGTERM lets the stage at work end and then stops; a second one
+ * Owns the run while `work` runs. The first SIGINT or SIGTERM lets the tasks at work end and then stops; a second one
  * ends the process at once, which loses no more than the episodes under way.
  *
+ * @param kind whether `work` runs the run or evaluations of it; each has journals of its own
+ * @param begin makes the run where it is not there yet
  * @throws InputError when another runner owns the run
  */
-export async function withLocalRunner<T>(
+export async function withLocalRun<T>(
   store: ObjectStore,
   run: string,
-  {
-    threads,
-    imagesFile,
-    onEvent,
-  }: { readonly threads: number; readonly imagesFile: string | undefined; readonly onEvent: OnRunEvent },
-  work: (runner: LocalRunner) => Promise<T>,
+  kind: "run" | "evaluation",
+  options: LocalOptions,
+  begin: () => Promise<unknown>,
+  work: (run: LocalRun) => Promise<T>,
 ): Promise<T> {
-  const name = `${userInfo().username}@${hostname()}`;
-  const identity = currentProcess();
+  const holder = { name: `${userInfo().username}@${hostname()}`, process: currentProcess() };
   // What was opened is closed in reverse order, also when a later opening fails.
   const opened = new AsyncDisposableStack();
   try {
@@ -47,43 +67,117 @@ export async function withLocalRunner<T>(
     opened.defer(interrupt.end);
     const sandboxes = opened.use(await createBubblewrapProvider());
     const lease = opened.use(
-      await acquireOwner(store, run, { holder: name, process: identity, ttlMs: LEASE_MS, clock: Date.now }),
+      await acquireOwner(store, run, {
+        holder: holder.name,
+        process: holder.process,
+        ttlMs: LEASE_MS,
+        clock: Date.now,
+      }),
     );
-    let lost: unknown;
-    const renewal = setInterval(() => {
-      lease.renew().catch(error => {
-        lost = error;
-      });
-    }, LEASE_MS / 3);
-    opened.defer(() => clearInterval(renewal));
-    const cores = threads === 0 ? availableParallelism() : threads;
-    const trainer = opened.use(new TrainerThread({ storeUrl: store.url, threads: cores }));
-    // Sandboxes work while the sampler does: one core is theirs.
-    const samplerThreads = Math.max(1, cores - 1);
-    const sampler = opened.use(
-      new OnnxSampler({ storeUrl: store.url, threads: samplerThreads, cacheBytes: CACHE_BYTES }),
-    );
-    const mayGoOn = async (): Promise<void> => {
-      if (lost !== undefined) throw lost;
+    const ownership = keepRenewing(lease);
+    opened.defer(ownership.end);
+    await sandboxes.sweep();
+    await begin();
+    const { config } = await readRun(store, run);
+    assertTasks(config, options.tasks);
+    const assembly = readAssembly(await synthesizedAssembly({ onSynthesis: options.onSynthesis }));
+    const { session, folder } = openSession(store, run, kind, lease, assembly.machines);
+    opened.defer(() => keepJournals(store, run, { folder, session }));
+
+    const workFolder = await mkdtemp(join(tmpdir(), "t1-run-"));
+    opened.defer(() => rm(workFolder, { recursive: true, force: true }));
+    const cores = config.threads === 0 ? availableParallelism() : config.threads;
+    const images = imageServices(options.imagesFile, sandboxes);
+    const { concurrency } = config.rollout;
+    const shared = new SharedGroups({ store, images, workFolder, concurrency });
+    const programs = openPrograms(opened, cores, options, { store, sandboxes, images, holder, shared });
+    const gate = new TaskGate(async () => {
+      ownership.assert();
       const { stopped } = (await readState(store, run)).state;
       const reason = interrupt.received() ? "interrupted" : stopped?.reason;
-      if (reason === undefined) return;
-      throw new Failure("RunStopped", `${reason}; t1 run resume ${run} goes on`, { retryable: true });
-    };
-    await sandboxes.sweep();
+      return reason === undefined ? undefined : `${reason}; t1 run resume ${run} goes on`;
+    });
+    const machines = opened.use(
+      await openMachines({
+        ...{ store, assembly, folder, concurrency, shared, gate, ...programs },
+        environment: {
+          T1_STORE_URL: store.url,
+          T1_SANDBOXES: "bubblewrap",
+          T1_THREADS: String(cores),
+          T1_DEVICE: "cpu",
+          ...(options.imagesFile !== undefined && { [IMAGES_VARIABLE]: options.imagesFile }),
+        },
+        iterations: config.training.iterations,
+        onEvent: options.onEvent,
+      }),
+    );
     return await work({
-      store,
-      sandboxes,
-      images: imageServices(imagesFile, sandboxes),
-      sampler,
-      trainer,
-      holder: { name, process: identity },
-      onEvent,
-      mayGoOn,
+      session,
+      toItsEnd: overlap => machines.run(run, session, overlap),
+      evaluate: (name, input) => machines.evaluate(name, input),
     });
   } finally {
     await opened.disposeAsync();
   }
+}
+
+/** A session that was killed goes on; else a new one begins, named by the number of the lease, which nobody else has. */
+function openSession(
+  store: ObjectStore,
+  run: string,
+  kind: "run" | "evaluation",
+  lease: OwnerLease,
+  machines: Readonly<Record<string, string>>,
+): { readonly session: string; readonly folder: string } {
+  const parent = executionsFolder(store, run);
+  const newest = kind === "run" ? newestSession(parent) : undefined;
+  if (newest !== undefined && canGoOn(join(parent, newest), machines))
+    return { session: newest, folder: join(parent, newest) };
+  const session = `${kind === "run" ? "s" : "e"}${lease.owner.generation}`;
+  return { session, folder: join(parent, session) };
+}
+
+function openPrograms(
+  opened: AsyncDisposableStack,
+  cores: number,
+  { tasks, onEvent }: LocalOptions,
+  services: Omit<Parameters<typeof driverInProcess>[0], "sampler">,
+) {
+  if (tasks === "processes")
+    return { driver: containerProcess("driver", onEvent), trainer: containerProcess("trainer", onEvent) };
+  const storeUrl = services.store.url;
+  const trainer = opened.use(new TrainerInProcess({ storeUrl, threads: cores }, onEvent));
+  // Sandboxes work while the sampler does: one core is theirs.
+  const sampler = opened.use(
+    new OnnxSampler({ storeUrl, threads: Math.max(1, cores - 1), cacheBytes: CACHE_BYTES }),
+  );
+  const onEpisode = () => onEvent({ kind: "episode" });
+  return { driver: driverInProcess({ ...services, sampler, onEpisode }), trainer: trainer.program };
+}
+
+function assertTasks({ rollout }: RunConfig, tasks: LocalOptions["tasks"]): void {
+  if (tasks === "in-process" || rollout.stragglers === "wait") return;
+  throw new InputError({
+    what: "drivers that are processes cannot cut stragglers",
+    where: "rollout.stragglers",
+    expected: "wait: they do not know of one another's episodes",
+    fix: "set rollout.stragglers to wait, or leave --processes out",
+  });
+}
+
+function keepRenewing(lease: OwnerLease): { readonly assert: () => void; readonly end: () => void } {
+  let lost: unknown;
+  const renewal = setInterval(() => {
+    lease.renew().catch(error => {
+      lost = error;
+    });
+  }, LEASE_MS / 3);
+  return {
+    assert: () => {
+      if (lost !== undefined) throw lost;
+    },
+    end: () => clearInterval(renewal),
+  };
 }
 
 function interruptOnSignals(): { readonly received: () => boolean; readonly end: () => void } {
@@ -91,7 +185,7 @@ function interruptOnSignals(): { readonly received: () => boolean; readonly end:
   const onSignal = (): void => {
     if (received) process.exit(130);
     received = true;
-    process.stderr.write("\nstopping after the stage at work; once more ends at once\n");
+    process.stderr.write("\nstopping after the tasks at work; once more ends at once\n");
   };
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   return {

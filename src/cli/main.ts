@@ -1,10 +1,11 @@
 // The `t1` command.
 import { Command, CommanderError } from "commander";
+import { EXIT_CODES } from "../failure/exit-code.ts";
 import { addConfigCommand } from "./config-command.ts";
 import { addCostCommand } from "./cost-command.ts";
 import { addEpisodeCommand } from "./episode-command.ts";
 import { addEvaluateCommand } from "./evaluate-command.ts";
-import { EXIT_CODES, reportError } from "./exit-codes.ts";
+import { reportError } from "./exit-codes.ts";
 import { addPreflightCommand } from "./preflight-command.ts";
 import { addRegradeCommand } from "./regrade-command.ts";
 import { addReportCommand } from "./report-command.ts";

@@ -40,6 +40,11 @@ export class Progress {
     this.#show();
   }
 
+  /** Shows the time that has passed, where nothing else changes. */
+  tick(): void {
+    this.#show();
+  }
+
   /** A line that stays, above the progress line. */
   line(text: string): void {
     this.clear();

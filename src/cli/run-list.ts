@@ -2,6 +2,7 @@
 import { readRun } from "../pipeline/run-record.ts";
 import { runKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
+import { liveOwner } from "../store/owner-lease.ts";
 import { readState } from "../store/run-state.ts";
 
 export async function listRuns(store: ObjectStore) {
@@ -21,7 +22,13 @@ export async function listRuns(store: ObjectStore) {
           createdAt,
           done,
           iterations,
-          state: done >= iterations ? "done" : state.stopped ? "stopped" : "unfinished",
+          state: (await liveOwner(store, run, Date.now))
+            ? "running"
+            : done >= iterations
+              ? "done"
+              : state.stopped
+                ? "stopped"
+                : "unfinished",
         };
       }),
   );

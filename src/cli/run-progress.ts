@@ -14,12 +14,19 @@ export function showRun(run: string, store: ObjectStore, progress: Progress): On
   let total: number | undefined;
   let at = "";
   const recentMs: number[] = [];
+  const estimate = (stages: readonly number[], left: number): string => {
+    const ms = stages.reduce((sum, time) => sum + time, 0);
+    recentMs.push(ms);
+    if (recentMs.length > RECENT) recentMs.shift();
+    const meanMs = recentMs.reduce((sum, time) => sum + time, 0) / recentMs.length;
+    return `${(ms / 1000).toFixed(1)} s, ${formatSeconds((left * meanMs) / 1000)} left`;
+  };
   return (event: RunEvent): void => {
     switch (event.kind) {
       case "stage":
         episodes = 0;
         total = event.total;
-        at = `iteration ${event.iteration}  ${event.stage}`;
+        at = `${event.evaluation === undefined ? `iteration ${event.iteration}` : `evaluation ${event.evaluation}`}  ${event.stage}`;
         progress.begin(at, event.total);
         return;
       case "episode":
@@ -29,18 +36,15 @@ export function showRun(run: string, store: ObjectStore, progress: Progress): On
         if (event.done === 1) progress.begin(at, event.total);
         progress.advance(event.done, event.total);
         return;
+      case "trouble":
+        progress.line(`${event.state}: ${event.text}`);
+        return;
       case "iteration": {
-        const ms = Object.values(event.timings).reduce((sum, time) => sum + time, 0);
-        recentMs.push(ms);
-        if (recentMs.length > RECENT) recentMs.shift();
-        const meanMs = recentMs.reduce((sum, time) => sum + time, 0) / recentMs.length;
-        const left = formatSeconds(((event.iterations - event.iteration - 1) * meanMs) / 1000);
-        readMetrics(store, iterationPrefix(run, event.iteration))
-          .then(metrics =>
-            progress.line(
-              `${formatIteration(event.iteration, event.iterations, metrics)}  ${(ms / 1000).toFixed(1)} s, ${left} left`,
-            ),
-          )
+        const { iteration, iterations, timings } = event;
+        const took =
+          timings === undefined ? "" : `  ${estimate(Object.values(timings), iterations - iteration - 1)}`;
+        readMetrics(store, iterationPrefix(run, iteration))
+          .then(metrics => progress.line(`${formatIteration(iteration, iterations, metrics)}${took}`))
           .catch(error => progress.line(String(error)));
         return;
       }

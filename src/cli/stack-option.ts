@@ -15,13 +15,6 @@ export function isOnStack<Options extends { readonly stack?: string }>(
   return options.stack !== undefined;
 }
 
-export function overlapOption(): Option {
-  return new Option(
-    "--overlap",
-    "with --stack: play the next iteration's episodes while this one is trained",
-  );
-}
-
 export function budgetOption(): Option {
   return new Option(
     "--budget-usd <usd>",

@@ -1,7 +1,15 @@
 // One file per execution, a record per line, only ever appended to: what a killed runner needs to go on. A record is in
 // the file before anything that follows from it happens, so a result that is recorded is never worked out again; work
 // that was under way without a record is done again. Survives a killed process; a stopped machine may lose the end.
-import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
@@ -41,9 +49,10 @@ export interface JournalContents {
 
 export class JournalFile {
   readonly #path: string;
-  readonly #file: number;
+  /** undefined while it is closed: a run of many executions would else hold as many files. */
+  #file: number | undefined;
 
-  private constructor(path: string, file: number) {
+  private constructor(path: string, file: number | undefined) {
     this.#path = path;
     this.#file = file;
   }
@@ -70,29 +79,20 @@ export class JournalFile {
   static reopen(
     path: string,
   ): { readonly journal: JournalFile; readonly contents: JournalContents } | undefined {
-    let bytes: Buffer;
+    const whole = readWhole(path);
     try {
-      bytes = readFileSync(path);
-    } catch (error) {
-      throw attributeFileError(error, "read", path);
-    }
-    const whole = bytes.lastIndexOf(0x0a) + 1;
-    if (whole === 0) return undefined;
-    const contents = parseLines(
-      path,
-      bytes
-        .subarray(0, whole - 1)
-        .toString("utf8")
-        .split("\n"),
-    );
-    try {
+      if (whole.length === 0) {
+        // The name is free again.
+        unlinkSync(path);
+        return undefined;
+      }
       const file = openSync(path, "r+");
-      ftruncateSync(file, whole);
+      ftruncateSync(file, whole.length);
       closeSync(file);
-      return { journal: new JournalFile(path, openSync(path, "a")), contents };
     } catch (error) {
       throw attributeFileError(error, "open", path);
     }
+    return { journal: new JournalFile(path, undefined), contents: parseWhole(path, whole) };
   }
 
   record(record: ProgressRecord): void {
@@ -104,18 +104,44 @@ export class JournalFile {
   }
 
   close(): void {
-    closeSync(this.#file);
+    if (this.#file !== undefined) closeSync(this.#file);
+    this.#file = undefined;
   }
 
   /** One call of the system per record: when it returned, the record outlives this process. */
   #append(line: object): void {
     const bytes = Buffer.from(`${JSON.stringify(line)}\n`);
     try {
+      this.#file ??= openSync(this.#path, "a");
       for (let at = 0; at < bytes.length; ) at += writeSync(this.#file, bytes, at);
     } catch (error) {
       throw attributeFileError(error, "append", this.#path);
     }
   }
+}
+
+/**
+ * Reads a journal, also one that a runner is writing.
+ *
+ * @returns undefined when not even its first line is whole. @throws InputError naming the line that is no record
+ */
+export function readJournal(path: string): JournalContents | undefined {
+  const whole = readWhole(path);
+  return whole.length === 0 ? undefined : parseWhole(path, whole);
+}
+
+/** Up to the end of the last whole line. */
+function readWhole(path: string): Buffer {
+  try {
+    const bytes = readFileSync(path);
+    return bytes.subarray(0, bytes.lastIndexOf(0x0a) + 1);
+  } catch (error) {
+    throw attributeFileError(error, "read", path);
+  }
+}
+
+function parseWhole(path: string, whole: Buffer): JournalContents {
+  return parseLines(path, whole.subarray(0, -1).toString("utf8").split("\n"));
 }
 
 /** Paths of all journals in a folder. */

@@ -8,9 +8,21 @@ export class RunRecorder implements Recorder {
   readonly #events: Map<string, HistoryEvent[]>;
   readonly #journal: JournalFile | undefined;
 
-  constructor(journal: JournalFile | undefined, events: ReadonlyMap<string, HistoryEvent[]> = new Map()) {
+  readonly #onEvent: ((path: string, event: HistoryEvent) => void) | undefined;
+
+  constructor(
+    journal: JournalFile | undefined,
+    {
+      events = new Map(),
+      onEvent,
+    }: {
+      readonly events?: ReadonlyMap<string, HistoryEvent[]>;
+      readonly onEvent?: (path: string, event: HistoryEvent) => void;
+    },
+  ) {
     this.#journal = journal;
     this.#events = new Map(events);
+    this.#onEvent = onEvent;
   }
 
   record(record: ProgressRecord): void {
@@ -19,6 +31,7 @@ export class RunRecorder implements Recorder {
 
   event(path: string, event: HistoryEvent): void {
     this.#journal?.event(path, event);
+    this.#onEvent?.(path, event);
   }
 
   eventsOf(path: string): HistoryEvent[] {
@@ -30,6 +43,7 @@ export class RunRecorder implements Recorder {
     return events;
   }
 
+  /** Nothing is written for now; the next record opens the journal again. */
   close(): void {
     this.#journal?.close();
   }

@@ -40,6 +40,8 @@ export interface RunnerOptions {
   readonly clock?: Clock;
   readonly faults?: FaultPlan;
   readonly limits?: Partial<Limits>;
+  /** Told of every event of an execution as it is recorded, but not of those of a Distributed Map's children. */
+  readonly onEvent?: (executionArn: string, event: HistoryEvent) => void;
   /** `$random`, `$uuid` and jitter follow from it; left out, they differ from runner to runner. */
   readonly seed?: string;
   readonly region?: string;
@@ -90,6 +92,7 @@ export class LocalRunner {
   readonly #unlock: () => Promise<void>;
   readonly #entries = new Map<string, Entry>();
   readonly #work = new Set<Promise<unknown>>();
+  readonly #onEvent: RunnerOptions["onEvent"];
   #isClosed = false;
 
   constructor(
@@ -101,6 +104,7 @@ export class LocalRunner {
     this.#machines = machines;
     this.#folder = folder;
     this.#unlock = unlock;
+    this.#onEvent = options.onEvent;
     const clock = options.clock ?? realClock;
     const { buckets = {} } = options;
     this.#world = {
@@ -177,7 +181,7 @@ export class LocalRunner {
     this.#enter(
       machine,
       { arn, name: executionName, input: payload.text, startMs, startedBy },
-      new RunRecorder(journal),
+      this.#recorder(arn, journal),
       emptyProgress(),
       0,
     );
@@ -228,11 +232,29 @@ export class LocalRunner {
       .map(describeExecution);
   }
 
+  /**
+   * Lets go of what memory holds of an execution that has ended, and of ended children of its machine. Its journal stays,
+   * and so does its name.
+   */
+  forget(executionArn: string): void {
+    const { execution } = this.#entry(executionArn);
+    if (execution.status === "RUNNING") return;
+    this.#entries.delete(executionArn);
+    for (const [arn, child] of this.#world.children)
+      if (
+        child.status !== "RUNNING" &&
+        child.source.machineName.startsWith(`${execution.source.machineName}/`)
+      )
+        this.#world.children.delete(arn);
+  }
+
   /** Ends an execution that runs; one that has ended stays as it is. */
   stopExecution(
     executionArn: string,
     { error, cause }: { readonly error?: string; readonly cause?: string } = {},
   ): void {
+    // Closing ends the work of executions, not the executions: neither do those that waited for them end them.
+    if (this.#isClosed) return;
     this.#entry(executionArn).execution.abort(new StateError(error, cause));
   }
 
@@ -313,6 +335,19 @@ export class LocalRunner {
     return `arn:aws:states:${this.#world.region}:${this.#world.account}:execution:${machine}:${name}`;
   }
 
+  #recorder(
+    arn: string,
+    journal: JournalFile | undefined,
+    events?: ReadonlyMap<string, HistoryEvent[]>,
+  ): RunRecorder {
+    return new RunRecorder(journal, {
+      ...(events !== undefined && { events }),
+      onEvent: (path, event) => {
+        if (path === "") this.#onEvent?.(arn, event);
+      },
+    });
+  }
+
   #reopen(folder: string): void {
     for (const path of listJournals(folder)) {
       const reopened = JournalFile.reopen(path);
@@ -322,7 +357,7 @@ export class LocalRunner {
       const progress = emptyProgress();
       for (const record of contents.records) applyRecord(progress, record);
       const machine = loadDefinition(head.machine, head.definition);
-      this.#enter(machine, head, new RunRecorder(journal, events), progress, redrivesOf(contents));
+      this.#enter(machine, head, this.#recorder(head.arn, journal, events), progress, redrivesOf(contents));
     }
   }
 
@@ -368,7 +403,9 @@ export class LocalRunner {
     };
     this.#entries.set(head.arn, entry);
     if (restoreEnd(execution)) return;
-    entry.whenOver = Promise.resolve().then(() => execution.run());
+    entry.whenOver = Promise.resolve()
+      .then(() => execution.run())
+      .finally(() => recorder.close());
     this.#track(entry.whenOver);
   }
 

@@ -10,8 +10,9 @@ export class StateError extends Error {
   readonly errorName: ErrorName | undefined;
   readonly causeText: string | undefined;
 
-  constructor(errorName: ErrorName | undefined, causeText?: string) {
-    super(`${errorName ?? "(no error name)"}: ${causeText ?? "(no cause)"}`);
+  /** @param options.cause what was thrown where the task's work ran in this process */
+  constructor(errorName: ErrorName | undefined, causeText?: string, options?: ErrorOptions) {
+    super(`${errorName ?? "(no error name)"}: ${causeText ?? "(no cause)"}`, options);
     this.errorName = errorName;
     this.causeText = causeText;
   }

@@ -11,7 +11,10 @@ const Template = z.looseObject({
   ),
 });
 
-/** By logical id; `Id.Attribute` for what GetAtt asks for. Pseudo parameters stand under their names: `AWS::Region`. */
+/**
+ * By logical id; `Id.Attribute` for what GetAtt asks for; the export's name for what is imported. Pseudo parameters stand
+ * under their names: `AWS::Region`.
+ */
 export type Symbols = Readonly<Record<string, string>>;
 
 const PSEUDO: Symbols = {
@@ -82,6 +85,7 @@ function resolveText(value: unknown, where: string, symbols: Symbols): string {
   if (entry !== undefined && more.length === 0) {
     const [kind, operand] = entry;
     if (kind === "Ref" && typeof operand === "string") return look(operand);
+    if (kind === "Fn::ImportValue" && typeof operand === "string") return look(operand);
     if (kind === "Fn::GetAtt") {
       const path =
         typeof operand === "string" ? operand : Array.isArray(operand) ? operand.join(".") : undefined;
@@ -97,6 +101,6 @@ function resolveText(value: unknown, where: string, symbols: Symbols): string {
   throw new InputError({
     what: "not supported in a definition",
     where,
-    expected: `expected a text, Ref, Fn::GetAtt, Fn::Join or Fn::Sub, got ${JSON.stringify(value)?.slice(0, 120)}`,
+    expected: `expected a text, Ref, Fn::GetAtt, Fn::ImportValue, Fn::Join or Fn::Sub, got ${JSON.stringify(value)?.slice(0, 120)}`,
   });
 }

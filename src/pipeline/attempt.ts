@@ -197,6 +197,8 @@ async function playSteps(
       ...(continued !== undefined && { continued }),
     };
     const outcome = await runEpisode(setup, { sampler, sandbox: inPhase(sandbox, step.networks.agent) });
+    // Not the straggler rule: what played the episode was ended, and another one plays it again.
+    if (outcome.endReason === "cancelled" && signal?.reason instanceof Failure) throw signal.reason;
     const gradedFrom = clock.elapsedMs();
     const graded =
       outcome.endReason === "cancelled"

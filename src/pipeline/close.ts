@@ -1,4 +1,4 @@
-// Closes a phase: fixes the list of what counts, with hashes. Everything later is a function of this list.
+// Closes a phase: fixes the list of what counts, with hashes, once. Everything later is a function of this list.
 import type { RewardConfig, RunConfig } from "../config/run-config.ts";
 import { Failure, InputError } from "../failure/errors.ts";
 import { readAdmitted } from "../store/claim.ts";
@@ -32,6 +32,8 @@ export async function close(
   { phase, policyVersion, rewardConfig, minimum }: CloseInput,
   { store }: { readonly store: ObjectStore },
 ): Promise<ClosedPhase> {
+  // What is closed stays as it is: training is a function of it, and may have begun.
+  if ((await store.head(closedKey(phase))) !== undefined) return readClosed(store, phase);
   const closed: ClosedPhase = {
     format: "t1-closed-1",
     policyVersion,

@@ -13,7 +13,7 @@ export async function fixCloudSettings(
   { run, overlap }: { readonly run: string; readonly overlap: boolean },
   { store }: { readonly store: ObjectStore },
 ): Promise<void> {
-  const key = runKey(run).replace(/run\.json$/, "cloud.json");
+  const key = cloudKey(run);
   const settings = { format: "t1-cloud-1", overlap };
   if ((await store.put(key, encodeJson(settings), { ifNoneMatch: "*" })).written) return;
   const first = await readJson(store, key, CloudSettings);
@@ -24,4 +24,14 @@ export async function fixCloudSettings(
     expected: `expected ${first.overlap}, got ${overlap}`,
     fix: "start it again with the first value, or start a new run from one of its checkpoints",
   });
+}
+
+/** @returns undefined when the run was never started */
+export async function readOverlap(store: ObjectStore, run: string): Promise<boolean | undefined> {
+  if ((await store.head(cloudKey(run))) === undefined) return undefined;
+  return (await readJson(store, cloudKey(run), CloudSettings)).overlap;
+}
+
+function cloudKey(run: string): string {
+  return runKey(run).replace(/run\.json$/, "cloud.json");
 }

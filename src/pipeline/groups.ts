@@ -1,8 +1,9 @@
 // The episodes of a phase in groups, one driver each. Only episodes that have no finished attempt yet are grouped, so
-// that a phase which is run again starts drivers for what is missing and for nothing else.
+// that a phase which is run again starts drivers for what is missing and for nothing else. Of a closed phase nothing is:
+// what failed in it has failed.
 import { z } from "zod";
 import { encodeJsonLines } from "../store/json.ts";
-import { episodePrefix, type PhasePrefix } from "../store/keys.ts";
+import { closedKey, episodePrefix, type PhasePrefix } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { sha256 } from "../store/sha256.ts";
 import { putOnce } from "../store/write-once.ts";
@@ -54,7 +55,8 @@ export async function writeGroups(
       (await readAttempts(store, episodePrefix(phase, episode))).some(record => record.failure === undefined),
     ),
   );
-  const missing = plan.filter((_, index) => !finished[index]).map(({ episode }) => episode);
+  const isClosed = (await store.head(closedKey(phase))) !== undefined;
+  const missing = plan.filter((_, index) => !isClosed && !finished[index]).map(({ episode }) => episode);
   const groups = Array.from({ length: Math.ceil(missing.length / size) }, (_, group): EpisodeGroup => {
     const episodes = missing.slice(group * size, (group + 1) * size).join(",");
     return { run, phase, group, episodes, policyVersion };

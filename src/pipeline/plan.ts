@@ -7,6 +7,7 @@ import type { ObjectStore } from "../store/object-store.ts";
 import { readState } from "../store/run-state.ts";
 import { putOnce } from "../store/write-once.ts";
 import { type Cursor, START, takeTasks } from "../task/pool.ts";
+import { writeEvaluationRecord } from "./phase-pool.ts";
 import { PlannedEpisode } from "./records.ts";
 import { readRun } from "./run-record.ts";
 import { openPlannablePool, type PlannablePool } from "./stored-pool.ts";
@@ -34,13 +35,20 @@ export async function planIteration(
     });
   }
   const { state } = await readState(store, run);
+  const phase = iterationPrefix(run, iteration);
+  // The pool's cursor has moved on: what was planned is in the store, and where the next one begins in the state.
+  if (state.rolloutsClosed > iteration)
+    return {
+      key: planKey(phase),
+      episodeCount: (await readPlan(store, phase)).length,
+      next: state.pool,
+    };
   const count = config.rollout.launch ?? config.rollout.episodes;
   const { names, next } = takeTasks(pool, state.pool, {
     count,
     seed: config.seed,
     shuffle: config.tasks.shuffle,
   });
-  const phase = iterationPrefix(run, iteration);
   await writePlan(
     store,
     phase,
@@ -70,6 +78,7 @@ export async function planEvaluation(
   const episodes = Array.from({ length: repeats }, (_, repeat) =>
     pool.names.map(task => ({ task, repeat })),
   ).flat();
+  await writeEvaluationRecord(store, phase, { pool: pool.folder, episodes: repeats });
   await writePlan(store, phase, pool, episodes, deriveSeed(seed, "evaluation"));
   return { key: planKey(phase), episodeCount: episodes.length, next: START };
 }

@@ -8,6 +8,7 @@ import { episodePrefix, type PhasePrefix } from "../store/keys.ts";
 import type { ProcessIdentity } from "../store/process-identity.ts";
 import type { RouteLayout } from "../trajectory/routes.ts";
 import { type AttemptServices, runAttempt } from "./attempt.ts";
+import { type Cutoff, EpisodeSlots } from "./episode-slots.ts";
 import type { PreparedTask } from "./prepare.ts";
 import type { EpisodeRecord, PlannedEpisode } from "./records.ts";
 import { readAttempts } from "./score.ts";
@@ -19,35 +20,41 @@ export interface RunEpisodesInput {
   readonly config: Pick<RunConfig, "agent" | "sampling" | "rollout" | "verifier">;
   readonly policy: PolicyReference;
   readonly layout: RouteLayout;
-  /** Episodes after which the rest is cancelled; undefined waits for all. */
-  readonly enough?: number;
 }
 
 export interface RunEpisodesServices extends AttemptServices {
   readonly holder: { readonly name: string; readonly process?: ProcessIdentity };
   readonly onEpisode?: (record: EpisodeRecord) => void;
+  /** Where other groups are played on the same machine: places that all of them share. */
+  readonly slots?: EpisodeSlots;
+  /** Of the whole phase; without it every episode is waited for. */
+  readonly cutoff?: Cutoff;
 }
 
 /** Pause before a failed attempt is repeated; doubled each time. */
 const RETRY_MS = 500;
 
 export async function runEpisodes(input: RunEpisodesInput, services: RunEpisodesServices): Promise<void> {
-  const { plan, config, enough = Number.POSITIVE_INFINITY } = input;
-  const cut = new AbortController();
-  const signal = services.signal === undefined ? cut.signal : AbortSignal.any([cut.signal, services.signal]);
-  let done = 0;
-  const waiting = [...plan];
-  const work = async (): Promise<void> => {
-    for (;;) {
-      const planned = waiting.shift();
-      if (planned === undefined) return;
+  const { plan, config } = input;
+  const { cutoff, slots = new EpisodeSlots(config.rollout.concurrency) } = services;
+  const signals = [cutoff?.signal, services.signal].filter(signal => signal !== undefined);
+  const signal = signals.length === 0 ? undefined : AbortSignal.any(signals);
+  let isBroken = false;
+  const play = async (planned: PlannedEpisode): Promise<void> => {
+    // What broke one episode off ends the group, and so does whoever ends us: nothing more is begun.
+    if (isBroken || services.signal?.aborted) return;
+    try {
       const record = await settle(input, planned, { ...services, signal });
-      if (record !== undefined && record.failure === undefined && record.endReason !== "cancelled") done++;
-      if (record !== undefined) services.onEpisode?.(record);
-      if (done >= enough) cut.abort();
+      if (record === undefined) return;
+      cutoff?.count(record);
+      services.onEpisode?.(record);
+    } catch (error) {
+      isBroken = true;
+      throw error;
     }
   };
-  await Promise.all(Array.from({ length: Math.min(config.rollout.concurrency, plan.length) }, work));
+  await Promise.all(plan.map(planned => slots.hold(() => play(planned))));
+  services.signal?.throwIfAborted();
 }
 
 /** Brings one episode to an attempt that counts. @returns undefined when it was brought there earlier */

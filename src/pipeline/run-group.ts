@@ -7,14 +7,18 @@ import type { Sampler } from "../sampler/sampler.ts";
 import type { SandboxProvider } from "../sandbox/sandbox.ts";
 import { type PhasePrefix, parsePhase, policyPrefix } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { openText } from "./collect.ts";
-import { EVALUATION_ATTEMPTS } from "./evaluate.ts";
+import { type EpisodeText, openText } from "./episode-text.ts";
+import { phasePool } from "./phase-pool.ts";
 import { readPlan } from "./plan.ts";
-import { prepare } from "./prepare.ts";
+import { type PreparedTask, prepare } from "./prepare.ts";
+import type { PlannedEpisode } from "./records.ts";
 import { type RunEpisodesServices, runEpisodes } from "./run-episodes.ts";
-import { readRun } from "./run-record.ts";
+import { type RunRecord, readRun } from "./run-record.ts";
 import { fetchTasks, storedPoolName } from "./stored-pool.ts";
 import type { ImageServices } from "./task-image.ts";
+
+/** Attempts per episode of an evaluation before it counts as missing: failures are rerun, so that few are. */
+const EVALUATION_ATTEMPTS = 6;
 
 export interface RunGroupInput {
   readonly phase: PhasePrefix;
@@ -24,14 +28,19 @@ export interface RunGroupInput {
   readonly workFolder: string;
 }
 
-export interface RunGroupServices {
+export interface RunGroupServices
+  extends Pick<RunEpisodesServices, "holder" | "onEpisode" | "signal" | "slots" | "cutoff"> {
   readonly store: ObjectStore;
   readonly sandboxes: SandboxProvider;
   readonly images: ImageServices;
   readonly sampler: Sampler;
-  readonly holder: RunEpisodesServices["holder"];
-  readonly onEpisode?: RunEpisodesServices["onEpisode"];
-  readonly signal?: AbortSignal;
+  /** Where several groups are played on one machine: what they have in common. */
+  readonly shared?: SharedByGroups;
+}
+
+export interface SharedByGroups {
+  readonly prepared: (phase: PhasePrefix) => Promise<ReadonlyMap<string, PreparedTask>>;
+  readonly text: (run: string, open: () => Promise<EpisodeText>) => Promise<EpisodeText>;
 }
 
 /** @throws InputError when an episode is not planned, or the run cannot be played here */
@@ -39,9 +48,10 @@ export async function runGroup(
   { phase, episodes, policyVersion, workFolder }: RunGroupInput,
   services: RunGroupServices,
 ): Promise<void> {
-  const { store, sampler } = services;
+  const { store, sampler, shared } = services;
   const of = parsePhase(phase);
-  const { config, pool } = await readRun(store, of.run);
+  const record = await readRun(store, of.run);
+  const { config } = record;
   const wanted = new Set(episodes);
   const plan = (await readPlan(store, phase)).filter(({ episode }) => wanted.has(episode));
   if (plan.length !== wanted.size) {
@@ -51,24 +61,20 @@ export async function runGroup(
       expected: `${wanted.size} episodes, got ${plan.length}`,
     });
   }
-  const poolFolder = of.kind === "iteration" ? pool.folder : evaluationPool(config.evaluation?.pool, phase);
-  const stored = storedPoolName(poolFolder);
-  const folder = stored === undefined ? poolFolder : join(workFolder, "tasks");
-  if (stored !== undefined)
-    await fetchTasks({ pool: stored, tasks: plan.map(({ task }) => task), into: folder }, { store });
   const policy = { version: policyVersion, prefix: policyPrefix(of.run, policyVersion) };
-  const text = await openText(store, policy, config);
-  const demonstrations = config.kind === "sft" && of.kind === "iteration";
+  const open = () => openText(store, policy, config);
+  const text = await (shared === undefined ? open() : shared.text(of.run, open));
   const rollout =
     of.kind === "iteration" ? config.rollout : { ...config.rollout, attempts: EVALUATION_ATTEMPTS };
   await runEpisodes(
     {
       phase,
       plan,
-      prepared: await prepare(folder, plan, { ...services.images, demonstration: demonstrations }),
+      prepared: await (shared?.prepared(phase) ??
+        preparePhase({ phase, record, plan, workFolder }, services)),
       config: { ...config, rollout },
       policy,
-      layout: demonstrations ? NO_ROUTES : text.layout,
+      layout: playsDemonstrations(record, phase) ? NO_ROUTES : text.layout,
     },
     {
       ...services,
@@ -79,11 +85,28 @@ export async function runGroup(
   );
 }
 
-function evaluationPool(pool: string | undefined, phase: string): string {
-  if (pool !== undefined) return pool;
-  throw new InputError({
-    what: "the run has no pool for evaluations",
-    where: phase,
-    expected: "evaluation.pool in its config",
-  });
+/** Makes the planned tasks ready: fetches them where the pool lies in the store, and builds their images. */
+export async function preparePhase(
+  {
+    phase,
+    record,
+    plan,
+    workFolder,
+  }: Pick<RunGroupInput, "phase" | "workFolder"> & {
+    readonly record: RunRecord;
+    readonly plan: readonly PlannedEpisode[];
+  },
+  { store, images }: Pick<RunGroupServices, "store" | "images">,
+): Promise<ReadonlyMap<string, PreparedTask>> {
+  const poolFolder = await phasePool(phase, { store });
+  const stored = storedPoolName(poolFolder);
+  const folder = stored === undefined ? poolFolder : join(workFolder, "tasks");
+  if (stored !== undefined)
+    await fetchTasks({ pool: stored, tasks: plan.map(({ task }) => task), into: folder }, { store });
+  return prepare(folder, plan, { ...images, demonstration: playsDemonstrations(record, phase) });
+}
+
+/** Supervised training plays its tasks' demonstrations; its evaluations play the policy. */
+function playsDemonstrations({ config }: RunRecord, phase: PhasePrefix): boolean {
+  return config.kind === "sft" && parsePhase(phase).kind === "iteration";
 }

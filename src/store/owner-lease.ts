@@ -68,6 +68,18 @@ export async function acquireOwner(
   });
 }
 
+/** @returns undefined when no runner is at work on the run */
+export async function liveOwner(
+  store: ObjectStore,
+  run: string,
+  clock: () => number,
+): Promise<Owner | undefined> {
+  const key = ownerKey(run);
+  const found = await store.get(key);
+  const owner = found && parseJson(found.body, key, Owner);
+  return owner !== undefined && isLive(owner, clock()) ? owner : undefined;
+}
+
 /** Made by `acquireOwner`. Disposing releases it. */
 export class OwnerLease implements AsyncDisposable {
   readonly #store: ObjectStore;

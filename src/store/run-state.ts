@@ -1,5 +1,6 @@
 // `state.json`, the one object of a run that moves: how far it has come. Two cursors, since the rollouts of the next
 // iteration may run while this one is trained: rollouts closed, policy published. The first leads by at most one.
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { Failure, formatErrorText, InputError, InvariantError } from "../failure/errors.ts";
 import { encodeJson, parseJson } from "./json.ts";
@@ -70,7 +71,8 @@ export async function readState(store: ObjectStore, run: string): Promise<Versio
 }
 
 /**
- * Moves the state from the version that was read. The same move may be made again by a stage that runs again.
+ * Moves the state from the version that was read. The same move may be made again by a stage that runs again. Anybody may
+ * stop a run or let it go on: that is not taken for another runner.
  *
  * @throws InvariantError for an illegal move
  * @throws Failure RunStopped when the run was stopped; OwnerLost when the state moved since it was read
@@ -85,6 +87,11 @@ export async function advanceState(
   if (state === from.state) return from;
   const result = await store.put(stateKey(run), encodeJson(state), { ifMatch: from.etag });
   if (result.written) return { state, etag: result.etag };
+  const now = await readState(store, run);
+  const { stopped: _, ...here } = from.state;
+  const { stopped: __, ...there } = now.state;
+  if (now.etag !== from.etag && isDeepStrictEqual(here, there)) return advanceState(store, run, now, move);
+  if (move.kind === "stop" || move.kind === "resume") return advanceState(store, run, now, move);
   const text = formatErrorText({
     what: "the state of the run was moved by another runner",
     where: stateKey(run),

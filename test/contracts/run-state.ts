@@ -72,13 +72,26 @@ export function runStateContract(temporaryStore: () => Promise<ObjectStore>): vo
       const store = await temporaryStore();
       const created = await createState(store, "demo", start.pool);
       await advanceState(store, "demo", created, close(0));
-      await expect(advanceState(store, "demo", created, { kind: "stop", reason: "x" })).rejects.toMatchObject(
-        {
-          name: "OwnerLost",
-          retryable: false,
-        },
-      );
+      await expect(
+        advanceState(store, "demo", created, close(0, { epoch: 0, position: 1 })),
+      ).rejects.toMatchObject({
+        name: "OwnerLost",
+        retryable: false,
+      });
       expect((await readState(store, "demo")).state).toEqual({ ...start, rolloutsClosed: 1, pool });
+    });
+
+    it("is stopped by anybody at any time, which is told as such to whoever moves it", async () => {
+      const store = await temporaryStore();
+      const created = await createState(store, "demo", start.pool);
+      const closed = await advanceState(store, "demo", created, close(0));
+      await advanceState(store, "demo", created, { kind: "stop", reason: "x" });
+      await expect(advanceState(store, "demo", closed, publish(1))).rejects.toMatchObject({
+        name: "RunStopped",
+      });
+      await advanceState(store, "demo", await readState(store, "demo"), { kind: "resume" });
+      const { state } = await advanceState(store, "demo", closed, publish(1));
+      expect(state).toEqual({ rolloutsClosed: 1, policyPublished: 1, pool });
     });
 
     it("of many that move at once lets one", async () => {

@@ -172,6 +172,15 @@ describe("rules", () => {
       },
     ],
     [
+      "a success that leads into a failure",
+      "success-fails",
+      d => {
+        const [train] = d.States.Update.Branches;
+        delete train.States.TrainOnDemand.End;
+        train.States.TrainOnDemand.Next = "TrainingRefused";
+      },
+    ],
+    [
       "a successor that is not there",
       "next",
       d => {

@@ -94,8 +94,12 @@ describe("payloads of the definitions", () => {
         seen.add(stage);
         // A value of the wrong type is refused too, but each key by its own name: only keys are looked at here.
         const { error } = schemas[stage].safeParse(Object.fromEntries(keys.map(key => [key, Symbol(key)])));
+        const strange = (list: readonly { code?: string }[]) =>
+          list.filter(({ code }) => code === "unrecognized_keys").length;
         const issues = error?.issues.flatMap(issue =>
-          issue.code === "invalid_union" ? issue.errors.toSorted((a, b) => a.length - b.length)[0] : [issue],
+          issue.code === "invalid_union"
+            ? issue.errors.toSorted((a, b) => strange(a) - strange(b) || a.length - b.length)[0]
+            : [issue],
         );
         const unknown = issues?.filter(({ code }) => code === "unrecognized_keys");
         const missing = issues?.filter(({ path }) => path.length > 0 && !keys.includes(String(path[0])));

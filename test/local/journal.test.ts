@@ -57,6 +57,52 @@ describe("a journal", () => {
     await second.close();
   });
 
+  it("keeps nested executions open when the runner closes, and both go on", async () => {
+    const parent = machineOf({
+      Nested: call({
+        Resource: "arn:aws:states:::states:startExecution.sync:2",
+        Arguments: { StateMachineArn: "arn:aws:states:us-east-1:000000000000:stateMachine:child", Name: "c" },
+        Output: "{% $states.result.Output %}",
+      }),
+    });
+    const machines = { main: parent, child: machineOf({ Work: call({ Arguments: { name: "done" } }) }) };
+    const started = Promise.withResolvers<void>();
+    const hanging = executor((_, { signal }) => {
+      started.resolve();
+      return new Promise((_resolve, reject) =>
+        signal.addEventListener("abort", () => reject(new Error("stopped"))),
+      );
+    });
+    const first = await openRunner(options(parent, { machines, executors: hanging }));
+    const { executionArn } = first.startExecution({ machine: "main", name: "run" });
+    await started.promise;
+    await first.close();
+    const second = await openRunner(options(parent, { machines }));
+    expect(await second.result(executionArn)).toMatchObject({ status: "SUCCEEDED", output: '"done"' });
+    await second.close();
+  });
+
+  it("stays when its execution is forgotten, and keeps the name taken", async () => {
+    const definition = machineOf({ A: call({ Arguments: { name: "a" } }) });
+    const runner = await openRunner(options(definition));
+    const { executionArn } = await runner.run({ machine: "main", name: "run" });
+    runner.forget(executionArn);
+    expect(() => runner.history(executionArn)).toThrow("no such execution");
+    expect(() => runner.startExecution({ machine: "main", name: "run" })).toThrow("execution exists already");
+    await runner.close();
+    const second = await openRunner(options(definition));
+    expect(second.describe(executionArn).status).toBe("SUCCEEDED");
+    await second.close();
+  });
+
+  it("without a whole first line gives its name free", async () => {
+    const definition = machineOf({ A: call({ Arguments: { name: "a" } }) });
+    writeFileSync(join(folder, "main@run.jsonl"), '{"kind":"exec');
+    const runner = await openRunner(options(definition));
+    expect((await runner.run({ machine: "main", name: "run" })).status).toBe("SUCCEEDED");
+    await runner.close();
+  });
+
   it("keeps retry counts: a restart gives no new tries", async () => {
     const definition = machineOf({
       Task: call({ Retry: [{ ErrorEquals: ["X"], MaxAttempts: 3, IntervalSeconds: 100 }] }),

@@ -480,7 +480,7 @@ describe("machines out of a template", () => {
     expect(() =>
       readMachines(template({ "Fn::Join": ["", ["{", { Ref: "Queue" }, "}"]] }), "x.json", {}),
     ).toThrow(/unresolved reference: x\.json: Machine: .*Queue/);
-    expect(() => readMachines(template({ "Fn::ImportValue": "x" }), "x.json", {})).toThrow(
+    expect(() => readMachines(template({ "Fn::Select": [0, "x"] }), "x.json", {})).toThrow(
       "not supported in a definition",
     );
   });

@@ -18,7 +18,8 @@ import { storePool } from "../../src/pipeline/stored-pool.ts";
 import { readJson } from "../../src/store/json.ts";
 import { iterationPrefix, manifestKey, policyPrefix } from "../../src/store/keys.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { makeTinyRun } from "../run/tiny-run.ts";
+import { checkFinishedRun } from "../run/check-store.ts";
+import { makeTinyRun, t1 } from "../run/tiny-run.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -110,5 +111,20 @@ it("bad input ends with the exit code that no machine retries", async () => {
   expect(await start("trainer", {}).ended).toMatchObject({
     code: 2,
     output: expect.stringContaining("T1_RUN"),
+  });
+});
+
+it("a run goes through its iterations with drivers and trainers as processes", async () => {
+  const tiny = await makeTinyRun({ tasks: 8, iterations: 2, settings: "rollout:\n  episodes: 6\n" });
+  onTestFinished(() => rmSync(tiny.folder, { recursive: true, force: true }));
+  const run = (...words: string[]) => t1("run", "start", tiny.config, "--local", tiny.store, ...words);
+  const ended = await run("--name", "r", "--processes");
+  expect(ended.code, ended.stderr).toBe(0);
+  const store = await openStore(tiny.store);
+  expect(await checkFinishedRun(store, "r")).toBe(0);
+  const cut = ["--set", "rollout.stragglers=cut", "--set", "rollout.launch=8"];
+  expect(await run("--name", "cut", "--processes", ...cut)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("drivers that are processes cannot cut stragglers"),
   });
 });

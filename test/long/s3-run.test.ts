@@ -1,6 +1,8 @@
 // A whole run whose store is a bucket: sandboxes, sampler and trainer, which open the store in threads of their own.
 import { rmSync } from "node:fs";
+import { basename, dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { executionsFolder } from "../../src/local-run/journals.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { readState } from "../../src/store/run-state.ts";
 import { makeTinyRun, t1 } from "../run/tiny-run.ts";
@@ -23,7 +25,17 @@ describe.skipIf("missing" in found)(title, () => {
     const ended = await t1("run", "start", tiny.config, "--name", "tiny", "--local", url);
     expect(ended.code, ended.stderr).toBe(0);
     const store = await openStore(url);
+    onTestFinished(() =>
+      rmSync(dirname(dirname(dirname(executionsFolder(store, "tiny")))), { recursive: true }),
+    );
     expect((await readState(store, "tiny")).state).toMatchObject({ rolloutsClosed: 2, policyPublished: 2 });
+    // Journals grow in a folder; of those that have ended the bucket has a copy.
+    const kept = (await Array.fromAsync(store.list("runs/tiny/executions/"))).map(({ key }) => basename(key));
+    expect(kept.sort()).toEqual(
+      ["t1-iteration@tiny-s1-i000000", "t1-iteration@tiny-s1-i000001", "t1-run@tiny-s1"].map(
+        name => `${name}.jsonl`,
+      ),
+    );
     expect((await t1("run", "list", "--local", url)).stdout).toMatch(/tiny +ppo +2\/2 +done/);
   });
 });

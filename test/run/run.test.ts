@@ -138,6 +138,27 @@ describe("a run", () => {
     expect(closed.failed).toEqual([]);
   });
 
+  it("with --overlap plays an iteration by the policy before the one that is being trained, also when resumed", async () => {
+    const store = await openStore(tiny.store);
+    const first = startT1("run", "start", tiny.config, "--name", "over", "--local", tiny.store, "--overlap");
+    const ended = new Promise(resolve => first.once("exit", resolve));
+    while ((await store.head("runs/over/iterations/000001/plan.jsonl")) === undefined)
+      await new Promise(resolve => setTimeout(resolve, 20));
+    first.kill("SIGKILL");
+    await ended;
+    const { code, stderr } = await t1("run", "resume", "over", "--local", tiny.store);
+    expect(code, stderr).toBe(0);
+    const versions = [0, 1, 2].map(async iteration => {
+      const { policyVersion, episodes } = await readClosed(store, iterationPrefix("over", iteration));
+      return [policyVersion, episodes.length];
+    });
+    expect(await Promise.all(versions)).toEqual([
+      [0, 8],
+      [0, 8],
+      [1, 8],
+    ]);
+  });
+
   it("evaluates what it is told to, also at its start and its end, and t1 evaluate compares", async () => {
     const settings = ["training.iterations=2", `evaluation={pool: ${tiny.pool}, every: 2, episodes: 1}`];
     const { code, stderr } = await t1(

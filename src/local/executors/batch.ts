@@ -86,8 +86,9 @@ export function batchExecutor({
       return response;
     }
     context.submitted(response);
-    const job = await runJob(request, context, given, definition, queue);
-    if (job.Status !== "SUCCEEDED") throw new StateError("States.TaskFailed", JSON.stringify(job));
+    const { job, error } = await runJob(request, context, given, definition, queue);
+    if (job.Status !== "SUCCEEDED")
+      throw new StateError("States.TaskFailed", JSON.stringify(job), { cause: error });
     return job;
   };
 }
@@ -105,7 +106,7 @@ async function runJob(
   given: Arguments,
   definition: JobDefinition,
   queue: JobQueue,
-): Promise<JsonObject> {
+): Promise<{ readonly job: JsonObject; readonly error?: unknown }> {
   const createdMs = context.now();
   const tries: { readonly end: ProgramEnd; readonly startMs: number; readonly stopMs: number }[] = [];
   const describe = (status: "SUCCEEDED" | "FAILED", statusReason: string): JsonObject => ({
@@ -135,24 +136,26 @@ async function runJob(
   });
   if (queue.hasCapacity === false) {
     await context.sleep(1000 * (queue.runnableLimitSeconds ?? 365 * 24 * 3600));
-    return describe(
-      "FAILED",
-      "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - Job cancelled by the queue's time limit for RUNNABLE",
-    );
+    return {
+      job: describe(
+        "FAILED",
+        "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - Job cancelled by the queue's time limit for RUNNABLE",
+      ),
+    };
   }
   const attempts = given.RetryStrategy?.Attempts ?? definition.attempts ?? 1;
   for (let attempt = 1; ; attempt++) {
     const startMs = context.now();
     const end = await runAttempt(request, context, given, definition, attempt);
     tries.push({ end, startMs, stopMs: context.now() });
-    if (end.exitCode === 0) return describe("SUCCEEDED", "Essential container in task exited");
+    if (end.exitCode === 0) return { job: describe("SUCCEEDED", "Essential container in task exited") };
     const statusReason = end.reason ?? "Essential container in task exited";
     if (
       context.signal.aborted ||
       attempt >= attempts ||
       !mayRetry(definition.evaluateOnExit ?? [], end, statusReason)
     )
-      return describe("FAILED", statusReason);
+      return { job: describe("FAILED", statusReason), error: end.error };
   }
 }
 

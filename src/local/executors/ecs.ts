@@ -87,7 +87,9 @@ export function ecsExecutor(definitions: Readonly<Record<string, TaskDefinition>
       // catalogue-pipeline#3496; an execution recorded in February 2024 had States.TaskFailed with the same cause.
       throw new StateError("ECS.TaskFailedToStartException", JSON.stringify(description));
     if (stopCode !== "EssentialContainerExited" || ends.some(end => end !== undefined && end.exitCode !== 0))
-      throw new StateError("States.TaskFailed", JSON.stringify(description));
+      throw new StateError("States.TaskFailed", JSON.stringify(description), {
+        cause: ends.find(end => end?.error !== undefined)?.error,
+      });
     return description;
   };
 }

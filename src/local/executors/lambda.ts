@@ -113,6 +113,7 @@ function handlerError(thrown: unknown): StateError {
       errorMessage: error.message,
       trace: error.stack?.split("\n") ?? [],
     }),
+    { cause: error },
   );
 }
 

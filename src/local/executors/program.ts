@@ -19,6 +19,8 @@ export interface ProgramEnd {
   readonly exitCode?: number;
   readonly stopCode?: string;
   readonly reason?: string;
+  /** What a function threw; a service does not see it. */
+  readonly error?: unknown;
 }
 
 export type Program =

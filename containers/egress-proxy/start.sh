@@ -1,0 +1,6 @@
+#!/bin/sh
+# Domains as squid has them: `example.org` for itself, `.example.org` for all below it too.
+set -eu
+: "${T1_ALLOWED_DOMAINS:?expected domains with commas, e.g. pypi.org,.pythonhosted.org}"
+printf '%s\n' "$T1_ALLOWED_DOMAINS" | tr , '\n' > /tmp/t1-allowed-domains
+exec squid -N -f "${T1_SQUID_CONF:-/etc/squid/squid.conf}"

@@ -1,0 +1,108 @@
+// `t1 run start` and `t1 run resume` on this machine: the deployed run machine, with executors of this process.
+import { Option } from "commander";
+import * as ort from "onnxruntime-node";
+import type { RunConfig } from "../config/run-config.ts";
+import { readOverlap } from "../pipeline/cloud-settings.ts";
+import { describeSoftware } from "../pipeline/run-record.ts";
+import { assertRunName, startRun } from "../pipeline/start-run.ts";
+import { runKey } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { advanceState, readState } from "../store/run-state.ts";
+import { type LocalOptions, withLocalRun } from "./local-runner.ts";
+import { Progress } from "./progress.ts";
+import { showRun } from "./run-progress.ts";
+
+export interface LocalTaskOptions {
+  readonly images?: string;
+  readonly processes?: boolean;
+  readonly overlap?: boolean;
+}
+
+export function overlapOption(): Option {
+  return new Option(
+    "--overlap",
+    "play the next iteration's episodes while this one is trained (one-step asynchrony), in the whole run",
+  );
+}
+
+export function processesOption(): Option {
+  return new Option(
+    "--processes",
+    "run drivers and training jobs as processes with their containers' entry points, instead of in this process",
+  );
+}
+
+export async function startLocally(
+  store: ObjectStore,
+  {
+    run,
+    config,
+    configFile,
+    mayBeThere,
+  }: {
+    readonly run: string;
+    readonly config: RunConfig;
+    readonly configFile: string;
+    /** Goes on with a run that exists; without it that is an error. */
+    readonly mayBeThere: boolean;
+  },
+  options: LocalTaskOptions,
+): Promise<void> {
+  assertRunName(run);
+  await work(store, run, options, async progress => {
+    if (mayBeThere && (await store.head(runKey(run))) !== undefined) return clearStop(store, run);
+    progress.begin("reading pool and model");
+    const software = describeSoftware(ort.env.versions.common);
+    await startRun({ run, config, configFile, software, createdAt: new Date() }, { store });
+  });
+}
+
+/** Goes on where the run stands: with the executions that were under way, or with new ones. */
+export async function resumeLocally(
+  store: ObjectStore,
+  run: string,
+  options: LocalTaskOptions,
+): Promise<void> {
+  await work(store, run, options, () => clearStop(store, run));
+}
+
+/** What a command tells `withLocalRun`, with its progress on stderr. */
+export function localOptions(
+  store: ObjectStore,
+  run: string,
+  { images, processes }: LocalTaskOptions,
+  progress: Progress,
+): LocalOptions {
+  return {
+    imagesFile: images,
+    tasks: processes ? "processes" : "in-process",
+    onEvent: showRun(run, store, progress),
+    onSynthesis: () => progress.begin("synthesizing the state machines, once for this version"),
+  };
+}
+
+async function work(
+  store: ObjectStore,
+  run: string,
+  options: LocalTaskOptions,
+  begin: (progress: Progress) => Promise<void>,
+): Promise<void> {
+  const progress = new Progress({ stream: process.stderr });
+  try {
+    await withLocalRun(
+      store,
+      run,
+      "run",
+      localOptions(store, run, options, progress),
+      () => begin(progress),
+      // With another value than at first the run would be another one, which its preflight refuses.
+      async ({ toItsEnd }) => toItsEnd(options.overlap ?? (await readOverlap(store, run)) ?? false),
+    );
+  } finally {
+    progress.clear();
+  }
+}
+
+async function clearStop(store: ObjectStore, run: string): Promise<void> {
+  await advanceState(store, run, await readState(store, run), { kind: "resume" });
+}

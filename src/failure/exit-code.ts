@@ -1,0 +1,16 @@
+// The exit codes of our programs, by who must act. The machines read them off a container that ended.
+import { Failure, InputError } from "./errors.ts";
+
+export const EXIT_CODES = {
+  0: "done",
+  1: "the answer is no: a gate or check failed, an evaluation is invalid",
+  2: "bad input: a file, a setting or the machine has to be changed",
+  70: "a bug of t1",
+  75: "the infrastructure failed or the run was stopped; resuming goes on from there",
+} as const;
+export type ExitCode = keyof typeof EXIT_CODES;
+
+export function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof InputError) return 2;
+  return error instanceof Failure ? 75 : 70;
+}

@@ -1,0 +1,29 @@
+// How a policy reads and writes text, and the shape of its routes.
+import { chatOptions } from "../agent/find-protocol.ts";
+import type { RunConfig } from "../config/run-config.ts";
+import type { ChatFormat } from "../model/chat-format.ts";
+import { CONFIG_FILE, parseJson } from "../model/checkpoint.ts";
+import { parseModelConfig } from "../model/config.ts";
+import { readStoredFiles, readTextFormat } from "../model/model-folder.ts";
+import { routeLayout } from "../model/routing.ts";
+import type { Tokenizer } from "../model/tokenizer.ts";
+import type { PolicyReference } from "../sampler/sampler.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import type { RouteLayout } from "../trajectory/routes.ts";
+
+export interface EpisodeText {
+  readonly tokenizer: Tokenizer;
+  readonly chat: ChatFormat;
+  readonly layout: RouteLayout;
+}
+
+/** The same for every version of a run's policy: training leaves tokenizer, template and shape as they are. */
+export async function openText(
+  store: ObjectStore,
+  { prefix }: PolicyReference,
+  { agent }: Pick<RunConfig, "agent">,
+): Promise<EpisodeText> {
+  const files = await readStoredFiles(store, prefix);
+  const model = parseModelConfig(parseJson(files, CONFIG_FILE, prefix), `${prefix}${CONFIG_FILE}`);
+  return { ...readTextFormat(files, prefix, chatOptions(agent)), layout: routeLayout(model) };
+}
