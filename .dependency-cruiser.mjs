@@ -3,8 +3,8 @@
 const layers = [
   ["cli"],
   ["report"],
-  ["local-run", "stack"],
-  ["local"],
+  ["local-run"],
+  ["local", "stack"],
   ["pipeline"],
   ["planning", "evaluation"],
   ["training"],

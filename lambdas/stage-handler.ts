@@ -46,8 +46,8 @@ export function readEnvironment<Shape extends z.ZodRawShape>(shape: Shape): z.ou
 }
 
 /** Elsewhere than on Fargate there are no quotas to ask for, no images to build and no service to wake. */
-export function sandboxKind(): "fargate" | "bubblewrap" {
-  return readEnvironment({ T1_SANDBOXES: z.enum(["fargate", "bubblewrap"]) }).T1_SANDBOXES;
+export function sandboxKind(): "fargate" | "bubblewrap" | "docker" {
+  return readEnvironment({ T1_SANDBOXES: z.enum(["fargate", "bubblewrap", "docker"]) }).T1_SANDBOXES;
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, where: string): z.output<Schema> {

@@ -12,6 +12,7 @@ import { withLocalRun } from "./local-runner.ts";
 import { DEFAULT_STORE, print } from "./output.ts";
 import { Progress } from "./progress.ts";
 import { type LocalTaskOptions, localOptions, processesOption } from "./run-locally.ts";
+import { sandboxesOption } from "./sandbox-options.ts";
 import { formatTable, percent, signedInterval } from "./table.ts";
 
 interface EvaluateOptions extends LocalTaskOptions {
@@ -34,6 +35,7 @@ export function addEvaluateCommand(program: Command): void {
     .option("--baseline <version>", "version to compare with", parseVersion, 0)
     .option("--episodes <n>", "episodes per task", parseVersion, 3)
     .option("--local <store>", "the store: a folder, or s3://BUCKET/PREFIX", DEFAULT_STORE)
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
     .addOption(processesOption())
     .option("--json", "print the result as JSON on stdout")

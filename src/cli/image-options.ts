@@ -1,7 +1,9 @@
 // The option that names the machine's file of images, and what is made from it.
 import { Option } from "commander";
+import { InputError } from "../failure/errors.ts";
 import type { ImageServices } from "../pipeline/task-image.ts";
-import { IMAGES_VARIABLE, readImages } from "../sandbox/image/images-file.ts";
+import { createDockerBuilder } from "../sandbox/image/docker-builder.ts";
+import { IMAGES_VARIABLE, type Images, readImages } from "../sandbox/image/images-file.ts";
 import { createRootBuilder } from "../sandbox/image/root-builder.ts";
 import type { SandboxProvider } from "../sandbox/sandbox.ts";
 
@@ -12,13 +14,30 @@ export function imagesOption(): Option {
   ).env(IMAGES_VARIABLE);
 }
 
-/** @throws InputError naming the file and the path in it */
+/**
+ * @param sandboxes decides how images are made
+ * @throws InputError naming the file and the path in it
+ */
 export function imageServices(file: string | undefined, sandboxes: SandboxProvider): ImageServices {
   const images = readImages(file);
+  const isDocker = sandboxes.name === "docker";
+  if (!isDocker) assertNoPublic(images, file);
   return {
     images,
-    builder: createRootBuilder(images, sandboxes),
+    builder: isDocker ? createDockerBuilder(images) : createRootBuilder(images, sandboxes),
     // On a terminal over the line that shows progress.
     onProgress: line => process.stderr.write(`${process.stderr.isTTY ? "\r\u001B[K" : ""}${line}\n`),
   };
+}
+
+/** What a container engine calls its usual network is nothing to bubblewrap. */
+function assertNoPublic(images: Images, file: string | undefined): void {
+  const phase = (["agent", "verifier"] as const).find(name => images[name]?.network === "public");
+  if (phase === undefined) return;
+  throw new InputError({
+    what: "bubblewrap sandboxes have this machine's network or none",
+    where: `${file ?? process.env[IMAGES_VARIABLE]}: ${phase}.network`,
+    expected: "none or host, got public",
+    fix: "change it, or add --sandboxes docker",
+  });
 }

@@ -15,15 +15,16 @@ import { TaskGate } from "../local-run/task-gate.ts";
 import type { OnRunEvent } from "../pipeline/run-events.ts";
 import { readRun } from "../pipeline/run-record.ts";
 import { OnnxSampler } from "../sampler/onnx/onnx-sampler.ts";
-import { createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
 import { IMAGES_VARIABLE } from "../sandbox/image/images-file.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { acquireOwner, type OwnerLease } from "../store/owner-lease.ts";
 import { currentProcess } from "../store/process-identity.ts";
 import { readState } from "../store/run-state.ts";
 import { imageServices } from "./image-options.ts";
+import { openSandboxes, type SandboxKind } from "./sandbox-options.ts";
 
 export interface LocalOptions {
+  readonly sandboxes: SandboxKind;
   readonly imagesFile: string | undefined;
   /** What drivers and training jobs are: work in this process, or the containers' entry points as processes. */
   readonly tasks: "in-process" | "processes";
@@ -65,7 +66,7 @@ export async function withLocalRun<T>(
   try {
     const interrupt = interruptOnSignals();
     opened.defer(interrupt.end);
-    const sandboxes = opened.use(await createBubblewrapProvider());
+    const sandboxes = opened.use(await openSandboxes(options.sandboxes));
     const lease = opened.use(
       await acquireOwner(store, run, {
         holder: holder.name,
@@ -102,7 +103,7 @@ export async function withLocalRun<T>(
         ...{ store, assembly, folder, concurrency, shared, gate, ...programs },
         environment: {
           T1_STORE_URL: store.url,
-          T1_SANDBOXES: "bubblewrap",
+          T1_SANDBOXES: options.sandboxes,
           T1_THREADS: String(cores),
           T1_DEVICE: "cpu",
           ...(options.imagesFile !== undefined && { [IMAGES_VARIABLE]: options.imagesFile }),

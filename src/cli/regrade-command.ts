@@ -4,7 +4,6 @@ import { VerifierModeName } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { type RegradedEpisode, regrade } from "../pipeline/regrade.ts";
 import { readRun } from "../pipeline/run-record.ts";
-import { createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
 import { evaluationPrefix, iterationPrefix, type PhasePrefix, planKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
@@ -12,6 +11,7 @@ import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
 import { DEFAULT_STORE, print } from "./output.ts";
 import { Progress } from "./progress.ts";
+import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
 import { formatTable } from "./table.ts";
 
 interface RegradeOptions {
@@ -21,6 +21,7 @@ interface RegradeOptions {
   readonly iteration?: number;
   readonly evaluation?: string;
   readonly pool?: string;
+  readonly sandboxes: SandboxKind;
   readonly images?: string;
   readonly json?: boolean;
 }
@@ -38,6 +39,7 @@ export function addRegradeCommand(program: Command): void {
     .option("--iteration <n>", "only this iteration; all when left out", parseNumber)
     .option("--evaluation <name>", "an evaluation instead of iterations; wants --pool")
     .option("--pool <dir>", "folder of the tasks; the run's own pool when left out")
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
     .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
     .option("--json", "print the result as JSON on stdout")
@@ -51,7 +53,7 @@ export function addRegradeCommand(program: Command): void {
       const phases = await phasesOf(store, run, options);
       const progress = new Progress({ stream: process.stderr });
       progress.begin("grading again");
-      const sandboxes = await createBubblewrapProvider();
+      const sandboxes = await openSandboxes(options.sandboxes);
       const results: (RegradedEpisode & { readonly phase: string })[] = [];
       try {
         const images = imageServices(options.images, sandboxes);

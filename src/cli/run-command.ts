@@ -16,6 +16,7 @@ import {
   resumeLocally,
   startLocally,
 } from "./run-locally.ts";
+import { sandboxesOption } from "./sandbox-options.ts";
 import { budgetOption, isOnStack, seconds, stackOption } from "./stack-option.ts";
 import { formatTable } from "./table.ts";
 import { watchRun } from "./watch-run.ts";
@@ -40,6 +41,7 @@ export function addRunCommand(program: Command): void {
       .description("start a run from a YAML config and work on it until it is done"),
   )
     .requiredOption("--name <run>", "name of the run")
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
     .addOption(processesOption())
     .addOption(overlapOption())
@@ -69,8 +71,10 @@ export function addRunCommand(program: Command): void {
     );
 
   store(command.command("resume <run>").description("go on with a run where it stands"))
+    .addOption(sandboxesOption())
     .addOption(imagesOption())
     .addOption(processesOption())
+    .addOption(overlapOption())
     .addOption(budgetOption())
     .action(async (run: string, options: RunOptions) => {
       if (isOnStack(options)) return (await onStack()).resumeOnStack(run, options);

@@ -3,16 +3,19 @@ import { Option } from "commander";
 import * as ort from "onnxruntime-node";
 import type { RunConfig } from "../config/run-config.ts";
 import { readOverlap } from "../pipeline/cloud-settings.ts";
+import { assertRunName } from "../pipeline/deployable.ts";
 import { describeSoftware } from "../pipeline/run-record.ts";
-import { assertRunName, startRun } from "../pipeline/start-run.ts";
+import { startRun } from "../pipeline/start-run.ts";
 import { runKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { advanceState, readState } from "../store/run-state.ts";
 import { type LocalOptions, withLocalRun } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
 import { showRun } from "./run-progress.ts";
+import type { SandboxKind } from "./sandbox-options.ts";
 
 export interface LocalTaskOptions {
+  readonly sandboxes: SandboxKind;
   readonly images?: string;
   readonly processes?: boolean;
   readonly overlap?: boolean;
@@ -70,10 +73,11 @@ export async function resumeLocally(
 export function localOptions(
   store: ObjectStore,
   run: string,
-  { images, processes }: LocalTaskOptions,
+  { sandboxes, images, processes }: LocalTaskOptions,
   progress: Progress,
 ): LocalOptions {
   return {
+    sandboxes,
     imagesFile: images,
     tasks: processes ? "processes" : "in-process",
     onEvent: showRun(run, store, progress),

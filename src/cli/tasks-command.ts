@@ -1,28 +1,25 @@
-// `t1 tasks`: generate pools, check them, list them.
+// `t1 tasks`: generate pools, check them, try a task, list them.
 import { readdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
-import { VerifierModeName } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
-import { checkTask, type TaskCheck } from "../pipeline/check-tasks.ts";
-import { createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
 import { generatePool, POOL_NAMES, POOLS, type PoolName } from "../task/generate/pools.ts";
 import { writeTask } from "../task/generate/write-task.ts";
 import { loadTask } from "../task/load.ts";
 import { openPool } from "../task/pool.ts";
-import type { VerifierMode } from "../verifier/run-verifier.ts";
-import { imageServices, imagesOption } from "./image-options.ts";
+import { addCheckCommand } from "./check-command.ts";
 import { print } from "./output.ts";
 import { parallel } from "./parallel.ts";
+import { parseCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { formatTable } from "./table.ts";
+import { addTryCommand } from "./try-command.ts";
 
-/** Task folders written, or sandboxes at work, at once. */
+/** Task folders written or read at once. */
 const WRITES_AT_ONCE = 16;
-const CHECKS_AT_ONCE = 8;
 
 export function addTasksCommand(program: Command): void {
-  const command = program.command("tasks").description("generate, check and list pools of tasks");
+  const command = program.command("tasks").description("generate, check, try and list tasks");
 
   const pools = POOL_NAMES.map(
     name => `  ${name.padEnd(20)} ${POOLS[name].count} tasks: ${POOLS[name].purpose}`,
@@ -63,36 +60,8 @@ export function addTasksCommand(program: Command): void {
       },
     );
 
-  command
-    .command("check <folder>")
-    .description(
-      "run every task of a pool through its gates: it loads, nothing earns nothing, its solution passes twice",
-    )
-    .option("--limit <n>", "only the first tasks", parseCount)
-    .option("--task <name...>", "only these tasks")
-    .addOption(imagesOption())
-    .option("--json", "print the report as JSON on stdout")
-    .addOption(
-      new Option("--mode <mode>", "where tests run, as verifier.mode of a run")
-        .choices(VerifierModeName.options)
-        .default("hardened"),
-    )
-    .action(async (folder: string, options: CheckOptions) => {
-      const checks = await check(folder, options);
-      const failed = checks.filter(result => !result.passed);
-      const rows = failed.map(({ task, failed: problem }) => [
-        task,
-        problem?.gate ?? "",
-        problem?.reason ?? "",
-      ]);
-      const summary = `${checks.length - failed.length} of ${checks.length} tasks passed every gate\n`;
-      print(
-        options,
-        checks,
-        failed.length === 0 ? summary : formatTable(["task", "gate", "reason"], rows) + summary,
-      );
-      if (failed.length > 0) process.exitCode = 1;
-    });
+  addCheckCommand(command);
+  addTryCommand(command);
 
   command
     .command("list <folder>")
@@ -153,46 +122,4 @@ async function generate(
   );
   progress.clear();
   return { pool, count, folder, kept: false };
-}
-
-interface CheckOptions {
-  readonly limit?: number;
-  readonly task?: readonly string[];
-  readonly images?: string;
-  readonly mode: VerifierMode;
-  readonly json?: boolean;
-}
-
-async function check(folder: string, options: CheckOptions): Promise<TaskCheck[]> {
-  const { limit = Number.POSITIVE_INFINITY, task: wanted } = options;
-  const pool = await openPool(folder);
-  const unknown = wanted?.find(name => !pool.names.includes(name));
-  if (unknown !== undefined)
-    throw new InputError({
-      what: "no such task",
-      where: join(pool.folder, unknown),
-      fix: "t1 tasks list names them",
-    });
-  const names = pool.names.filter(name => wanted?.includes(name) ?? true).slice(0, limit);
-  const sandboxes = await createBubblewrapProvider();
-  const progress = new Progress({ stream: process.stderr });
-  progress.begin("checking tasks", names.length);
-  let done = 0;
-  try {
-    const images = imageServices(options.images, sandboxes);
-    return await parallel(names, CHECKS_AT_ONCE, async name => {
-      const result = await checkTask(join(pool.folder, name), { sandboxes, images, mode: options.mode });
-      progress.advance(++done);
-      return result;
-    });
-  } finally {
-    progress.clear();
-    await sandboxes[Symbol.asyncDispose]();
-  }
-}
-
-function parseCount(text: string): number {
-  const count = Number(text);
-  if (Number.isSafeInteger(count) && count >= 0) return count;
-  throw new InputError({ what: "not a number", where: text, expected: "a whole number from 0" });
 }

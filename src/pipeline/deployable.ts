@@ -4,6 +4,20 @@ import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { storedPoolName } from "./stored-pool.ts";
 
+/** Names of executions are made of the run's name and at most this much more; they end at 80 characters. */
+const NAME_LENGTH = 40;
+
+/** @throws InputError for a name that leaves no room in names of executions */
+export function assertRunName(run: string): void {
+  if (run.length <= NAME_LENGTH) return;
+  throw new InputError({
+    what: "the run's name is too long for names of executions",
+    where: run,
+    expected: `at most ${NAME_LENGTH} characters, got ${run.length}`,
+    fix: "choose a shorter one",
+  });
+}
+
 /** @throws InputError for what drivers on other machines cannot do */
 export function assertDeployable({ rollout }: Pick<RunConfig, "rollout">): void {
   if (rollout.stragglers !== "cut") return;

@@ -1,6 +1,7 @@
 // Grades one step of a prepared task: what the verifier is given, and the leases of the sandboxes it needs.
 import type { RunConfig } from "../config/run-config.ts";
-import type { Sandbox, SandboxProvider } from "../sandbox/sandbox.ts";
+import { InputError } from "../failure/errors.ts";
+import type { Sandbox, SandboxProvider, SandboxSpec } from "../sandbox/sandbox.ts";
 import { LOG_FOLDER, TESTS_FOLDER } from "../verifier/run-tests.ts";
 import { runVerifier, type VerifierMode, type VerifierRun } from "../verifier/run-verifier.ts";
 import { inPhase } from "./phase-network.ts";
@@ -22,6 +23,7 @@ export async function gradeStep(
   { sandboxes }: { readonly sandboxes: Pick<SandboxProvider, "create"> },
 ): Promise<VerifierRun> {
   const prepared = steps[index] ?? steps[0];
+  assertOneNetwork(prepared, spec, mode);
   const { step, networks, tests, verifierEnv, verifierSpec } = prepared;
   const { timeoutMs, user, collect } = step.verifier;
   const isOfMain = ({ service = "main" }: { readonly service?: string | undefined }): boolean =>
@@ -51,6 +53,18 @@ export async function gradeStep(
   if (modeOf(prepared, mode) === "shared" && index + 1 < steps.length && !run.isBrokenByAgent)
     await sandbox.upload(NOTHING, LOG_FOLDER, { emptied: [LOG_FOLDER, TESTS_FOLDER] });
   return run;
+}
+
+/** Tests that run among the agent's own commands have the network of their container. */
+function assertOneNetwork(step: PreparedStep, { image, network }: SandboxSpec, mode: VerifierMode): void {
+  const { verifier } = step.networks;
+  if (image.kind !== "docker" || modeOf(step, mode) !== "shared" || network === verifier.network) return;
+  throw new InputError({
+    what: `agent and tests have one container, but not the same network: ${network} and ${verifier.network}`,
+    where: "verifier.mode shared",
+    expected: "the same network for both in the images file and in the task",
+    fix: "use verifier.mode hardened, or give both the same",
+  });
 }
 
 /** A tar archive without entries. */

@@ -25,7 +25,7 @@ export function phaseNetwork(
       policy.kind === "allowlist"
         ? "a policy that sandboxes of this machine can keep: they have all of its network or none"
         : 'network_mode = "no-network"',
-    fix: `leave it out of the pool, or say in the images file what it gets instead: ${phase}: { network: none${policy.kind === "public" ? " or host" : ""} }`,
+    fix: `leave it out of the pool, or say in the images file what it gets instead: ${phase}: { network: none${policy.kind === "public" ? ", host, or public with docker" : ""} }`,
   });
 }
 
@@ -34,7 +34,7 @@ export function inPhase(sandbox: Sandbox, { network, env }: PhaseNetwork): Sandb
   if (network === "none") return sandbox;
   const extend = <Options extends { readonly env?: Readonly<Record<string, string>> }>(options: Options) => ({
     ...options,
-    network,
+    ...(network === "host" && { network }),
     env: { ...env, ...options.env },
   });
   return {

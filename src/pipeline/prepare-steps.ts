@@ -24,10 +24,15 @@ export interface PreparedStep {
   /** Tar archives of the tests, in upload order. */
   readonly tests: readonly Uint8Array[];
   readonly verifierEnv: Readonly<Record<string, string>>;
-  /** What a separate verifier is made from: its own image, or a fresh copy of the agent's. */
+  /** What a clean verifier is made from: a separate one's own image, or the agent's. */
   readonly verifierSpec: SandboxSpec;
   /** To unpack in the working directory before the agent starts. */
   readonly workdir?: Uint8Array;
+}
+
+/** Containers have one network for all their commands: a clean verifier's is not the agent's. Services stay with the agent's. */
+function cleanSpec({ services: _, ...spec }: SandboxSpec, { network }: PhaseNetwork): SandboxSpec {
+  return spec.image.kind === "docker" ? { ...spec, network } : spec;
 }
 
 type SeparatePlace = Extract<TaskStep["verifier"]["place"], { kind: "separate" }>;
@@ -54,12 +59,13 @@ export async function prepareSteps(
     for (const folder of step.testsFolders)
       if (!archives.has(folder)) archives.set(folder, await pack(folder));
     const { place, env } = step.verifier;
+    const networks = networksOf(step);
     return {
       step,
-      networks: networksOf(step),
+      networks,
       tests: step.testsFolders.flatMap(folder => archives.get(folder) ?? []),
       verifierEnv: resolveEnv(env, process.env, `${task.folder}/task.toml: verifier.env`),
-      verifierSpec: place.kind === "separate" ? await specOf(place) : spec,
+      verifierSpec: cleanSpec(place.kind === "separate" ? await specOf(place) : spec, networks.verifier),
       ...(step.workdirFolder !== undefined && { workdir: await packFolder(step.workdirFolder) }),
     };
   };

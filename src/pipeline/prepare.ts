@@ -2,7 +2,10 @@
 // so that a task which cannot be run is named before any episode starts.
 import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
+import type { ImageBuilder } from "../sandbox/image/image-builder.ts";
+import type { PhaseNetwork } from "../sandbox/image/images-file.ts";
 import type { SandboxSpec } from "../sandbox/sandbox.ts";
+import { readComposeFile } from "../task/compose-file.ts";
 import { readDemonstration } from "../task/demonstration.ts";
 import { loadTask } from "../task/load.ts";
 import { resolveEnv } from "../task/resolve-env.ts";
@@ -41,21 +44,30 @@ export async function prepareTask(folder: string, options: PrepareOptions): Prom
   onPart?.("loads");
   const task = await loadTask(folder);
   onPart?.("can be run here");
-  assertRunnable(task);
+  assertRunnable(task, options.builder);
   const networksOf = ({ agent, verifier }: TaskStep): StepNetworks => ({
     agent: phaseNetwork("agent", agent.network, options.images, folder),
     verifier: phaseNetwork("verifier", verifier.network, options.images, folder),
   });
-  const phases = task.steps.map(networksOf).flatMap(({ agent, verifier }) => [agent, verifier]);
-  const network = phases.some(phase => phase.network === "host") ? "host" : "none";
+  const networks = task.steps.map(networksOf);
+  if (task.environment.kind === "compose") assertServices(task, task.environment.composeFile, networks);
+  const agentNetwork = widest(networks.map(({ agent }) => agent));
+  const anyNetwork = widest(networks.flatMap(({ agent, verifier }) => [agent, verifier]));
   const specOf = async (source: EnvironmentSource, settings: EnvironmentSettings) => {
-    const { image, workdir, env, healthcheck } = await taskImage(source, settings, options);
+    const { image, workdir, env, healthcheck, services } = await taskImage(source, settings, options);
+    const isContainer = image.kind === "docker";
+    const user = task.steps[0].agent.user;
+    const { memoryBytes, cpus } = settings;
     const spec: SandboxSpec = {
       image,
       workdir,
       env: { ...env, ...resolveEnv(settings.env, process.env, `${folder}/task.toml: environment.env`) },
-      network,
+      network: isContainer ? agentNetwork : anyNetwork,
       diskBytes: settings.storageBytes ?? (image.kind === "host" ? HOST_DISK_BYTES : IMAGE_DISK_BYTES),
+      ...(isContainer && memoryBytes !== undefined && { memoryBytes }),
+      ...(isContainer && cpus !== undefined && { cpus }),
+      ...(services !== undefined && { services }),
+      ...(isContainer && user !== undefined && { user: `${user}` }),
     };
     return { spec, healthcheck };
   };
@@ -75,7 +87,8 @@ export async function prepareTask(folder: string, options: PrepareOptions): Prom
 }
 
 /** @throws InputError for what no sandbox of ours does yet, or none on this machine */
-function assertRunnable({ folder, environment, config, steps }: Task): void {
+function assertRunnable(task: Task, builder: ImageBuilder): void {
+  const { folder, environment, config, steps } = task;
   const refuse = (what: string, expected: string): never => {
     throw new InputError({
       what: `the task ${what}`,
@@ -86,7 +99,11 @@ function assertRunnable({ folder, environment, config, steps }: Task): void {
   };
   if (environment.kind === "compose") {
     const file = environment.composeFile.slice(folder.length + 1);
-    refuse(`runs several containers (${file})`, "one container: a bubblewrap sandbox is one");
+    if (!builder.hasServices)
+      refuse(
+        `runs several containers (${file})`,
+        "one container, which a sandbox of this kind is; docker has more",
+      );
   }
   const { os, gpus, tpu } = config.environment;
   if (os !== "linux") refuse(`runs on ${os}`, "linux");
@@ -97,12 +114,48 @@ function assertRunnable({ folder, environment, config, steps }: Task): void {
     ["verifier", verifier.user] as const,
   ]);
   for (const [who, user] of users) {
-    if (user === undefined || ["root", "0"].includes(`${user}`)) continue;
+    if (builder.hasUsers || user === undefined || ["root", "0"].includes(`${user}`)) continue;
     refuse(
       `wants the ${who} to be user ${user}`,
-      "root: one user is mapped into a bubblewrap sandbox; others need subordinate ids or docker",
+      "root: one user is mapped into a bubblewrap sandbox; docker has the others",
     );
   }
+  const [agent, ...others] = new Set(steps.map(step => step.agent.user));
+  if (others.length > 0)
+    refuse(`has steps whose agents are users ${[agent, ...others].join(", ")}`, "one user for all steps");
+}
+
+/** @throws InputError for what the containers of a docker-compose.yaml cannot have or be asked */
+function assertServices(
+  { folder, steps }: Task,
+  composeFile: string,
+  networks: readonly StepNetworks[],
+): void {
+  const refuse = (what: string, expected: string, fix: string): never => {
+    throw new InputError({ what, where: folder, expected, fix });
+  };
+  const { services } = readComposeFile(composeFile, process.env);
+  const foreign = steps
+    .flatMap(({ verifier, artifacts }) => [...verifier.collect, ...artifacts])
+    .find(({ service = "main" }) => service !== "main");
+  if (foreign !== undefined)
+    refuse(
+      `the task collects what is in the service ${foreign.service}`,
+      "what is in main",
+      "leave it out of the pool",
+    );
+  const unequal = networks.find(({ agent, verifier }) => agent.network !== verifier.network);
+  if (services.length > 0 && unequal !== undefined)
+    refuse(
+      `the task has services, and another network for its agent (${unequal.agent.network}) than for its tests (${unequal.verifier.network})`,
+      "the same for both: all its containers share one",
+      "give both the same in the images file, or leave it out of the pool",
+    );
+}
+
+/** None of them, or what the phases that have a network have: it is the same for all of a kind. */
+function widest(phases: readonly PhaseNetwork[]): PhaseNetwork["network"] {
+  return phases.find(({ network }) => network !== "none")?.network ?? "none";
 }
 
 /** Prepares every task of a plan once. */

@@ -27,19 +27,6 @@ export interface StartInput {
   readonly createdAt: Date;
 }
 
-/** Names of executions are made of the run's name and at most this much more; they end at 80 characters. */
-const NAME_LENGTH = 40;
-
-/** @throws InputError for a name of which no execution's name could be made */
-export function assertRunName(run: string): void {
-  if (run.length <= NAME_LENGTH) return;
-  throw new InputError({
-    what: "the run's name is too long for names of executions",
-    where: run,
-    expected: `at most ${NAME_LENGTH} characters, got ${run.length}`,
-  });
-}
-
 /** @throws InputError when the run exists, or when pool or models are not as the config needs them */
 export async function startRun(
   { run, config: written, configFile, software, createdAt }: StartInput,

@@ -2,8 +2,10 @@
 import { isHostDockerfile, readHostDockerfile } from "../sandbox/bubblewrap/host-dockerfile.ts";
 import type { BuildRequest, ImageBuilder } from "../sandbox/image/image-builder.ts";
 import type { Images } from "../sandbox/image/images-file.ts";
-import type { SandboxFile, SandboxImage } from "../sandbox/sandbox.ts";
+import type { SandboxFile, SandboxImage, SandboxService } from "../sandbox/sandbox.ts";
+import { type ComposeBuild, readComposeFile } from "../task/compose-file.ts";
 import type { EnvironmentSettings, EnvironmentSource, Healthcheck } from "../task/task.ts";
+import { buildServices } from "./compose-services.ts";
 
 /** How this machine makes images, and what it allows them. */
 export interface ImageServices {
@@ -19,20 +21,29 @@ export interface TaskImage {
   readonly env: Readonly<Record<string, string>>;
   /** The image's own, where the task has none. */
   readonly healthcheck: Healthcheck | undefined;
+  /** Containers beside it. */
+  readonly services?: readonly SandboxService[];
 }
 
 /** @throws InputError naming file and line of what cannot be built */
 export async function taskImage(
   environment: EnvironmentSource,
   { healthcheck, buildTimeoutMs, workdir: ownWorkdir }: EnvironmentSettings,
-  { builder, onProgress }: ImageServices,
+  imageServices: ImageServices,
 ): Promise<TaskImage> {
-  if (environment.kind === "dockerfile" && isHostDockerfile(environment.dockerfile)) {
+  const { builder, onProgress } = imageServices;
+  if (
+    builder.usesHostPrograms &&
+    environment.kind === "dockerfile" &&
+    isHostDockerfile(environment.dockerfile)
+  ) {
     const { files, workdir, env } = readHostDockerfile(environment.dockerfile, environment.folder);
     return { image: { kind: "host", files }, workdir: ownWorkdir ?? workdir, env, healthcheck };
   }
+  const compose =
+    environment.kind === "compose" ? readComposeFile(environment.composeFile, process.env) : undefined;
   const built = await builder.build({
-    source: sourceOf(environment),
+    source: sourceOf(environment, compose?.main.build),
     timeoutMs: buildTimeoutMs,
     ...(onProgress && { onProgress }),
   });
@@ -40,12 +51,20 @@ export async function taskImage(
   return {
     image: { ...built.image, files: [...built.image.files, ...uploads(environment, workdir)] },
     workdir,
-    env: built.env,
+    env: { ...built.env, ...compose?.main.env },
     healthcheck: healthcheck ?? built.healthcheck,
+    ...(compose !== undefined &&
+      compose.services.length > 0 && {
+        services: await buildServices(compose.services, buildTimeoutMs, imageServices),
+      }),
   };
 }
 
-function sourceOf(environment: EnvironmentSource): BuildRequest["source"] {
+function sourceOf(
+  environment: EnvironmentSource,
+  ownBuild: ComposeBuild | undefined,
+): BuildRequest["source"] {
+  if (ownBuild !== undefined) return { kind: "dockerfile", ...ownBuild };
   const { dockerfile, folder } = environment;
   const file = dockerfile === undefined || folder === undefined ? undefined : { dockerfile, context: folder };
   if (environment.kind === "image")

@@ -9,8 +9,8 @@ export interface SandboxSpec {
   readonly env: Readonly<Record<string, string>>;
   /**
    * `none`: nobody but the sandbox itself. `host`: commands and terminals that ask for it have this machine's network
-   * with all that listens on its loopback; the others have none. `public`: whatever the container engine's usual network
-   * reaches. A provider refuses what it does not have.
+   * with all that listens on its loopback, and the others have none; in a container, which has one network, they all have
+   * it. `public`: whatever the container engine's usual network reaches. A provider refuses what it does not have.
    */
   readonly network: "none" | "host" | "public";
   /** Room for everything that is written, in memory (tmpfs). */
@@ -21,6 +21,40 @@ export interface SandboxSpec {
   readonly memoryBytes?: number;
   /** How many processors' time all processes together get; a fraction is allowed. */
   readonly cpus?: number;
+  /** Containers beside it, each after those that it waits for. They live as long as the sandbox, and no agent is in them. */
+  readonly services?: readonly SandboxService[];
+}
+
+/** A container on the sandbox's network, where its name stands for the loopback that all of them share. */
+export interface SandboxService {
+  readonly name: string;
+  /** Of an image that the engine has. */
+  readonly reference: string;
+  /** The image's own where they are not given. */
+  readonly entrypoint?: readonly string[] | undefined;
+  readonly command?: readonly string[] | undefined;
+  readonly workdir?: string | undefined;
+  readonly user?: string | undefined;
+  readonly healthcheck?: ServiceHealthcheck | undefined;
+  readonly env: Readonly<Record<string, string>>;
+  readonly after: readonly ServiceCondition[];
+  readonly memoryBytes?: number | undefined;
+  readonly cpus?: number | undefined;
+}
+
+/** Docker's words and defaults: the first word of the test is CMD, CMD-SHELL or NONE. */
+interface ServiceHealthcheck {
+  readonly test: readonly string[];
+  readonly intervalMs?: number | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly startPeriodMs?: number | undefined;
+  readonly retries?: number | undefined;
+}
+
+export interface ServiceCondition {
+  readonly service: string;
+  /** ready: healthy where it has a health check, else started. */
+  readonly condition: "started" | "healthy" | "completed" | "ready";
 }
 
 /**
@@ -193,12 +227,15 @@ export interface Sandbox extends AsyncDisposable {
    * so that something can be written where this one is full. This one's processes are ended; it may be disposed of at once.
    *
    * @param options.without absolute paths that stay as the image has them, with what is below them
+   * @param options.network of the new one where a sandbox has one network for all its commands; the spec's when not given
    * @returns `refused` when what was left cannot be carried
    */
-  successor(
-    lease: Lease,
-    options: { readonly without: readonly string[] },
-  ): Promise<Sandbox | { readonly refused: string }>;
+  successor(lease: Lease, options: SuccessorOptions): Promise<Sandbox | { readonly refused: string }>;
+}
+
+export interface SuccessorOptions {
+  readonly without: readonly string[];
+  readonly network?: SandboxSpec["network"];
 }
 
 /** Right to one sandbox. `generation` tells a sandbox that was made again from the one that was lost. */

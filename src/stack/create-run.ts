@@ -1,9 +1,9 @@
 // Makes a run in a deployment's store from a config and files of this machine: its pools of tasks, its model, its record.
 import { dirname, resolve } from "node:path";
 import type { RunConfig } from "../config/run-config.ts";
-import { assertDeployable } from "../pipeline/deployable.ts";
+import { assertDeployable, assertRunName } from "../pipeline/deployable.ts";
 import type { RunRecord } from "../pipeline/run-record.ts";
-import { assertRunName, type StartInput, startRun } from "../pipeline/start-run.ts";
+import { type StartInput, startRun } from "../pipeline/start-run.ts";
 import { storedPoolName, storePool } from "../pipeline/stored-pool.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 

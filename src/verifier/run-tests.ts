@@ -7,6 +7,7 @@ import { readTarFiles } from "../sandbox/tar.ts";
 import { hasBootstrapFault } from "./bootstrap-faults.ts";
 import { KNOWN_FILES, readReport } from "./read-report.ts";
 import type { VerifierCause, VerifierReport } from "./report.ts";
+import { runScript } from "./run-script.ts";
 
 export interface TestScript {
   /** Tar archives with the tests, in the order in which they go over each other. None: the image brings them along. */
@@ -57,8 +58,8 @@ export async function runTests(
       return failed("tests_not_placed", { exitCode: null, durationMs, printed, wasKilled: false });
     }
   }
-  const script = `${TESTS_FOLDER}/test.sh`;
-  const ran = await sandbox.exec(`chmod +x ${script} && exec 2>&1 && ${script}`, {
+  const ran = await runScript(sandbox, `${TESTS_FOLDER}/test.sh`, {
+    writable: [LOG_FOLDER],
     ...{ timeoutMs, env, user },
     outputLimitBytes: OUTPUT_LIMIT_BYTES,
   });

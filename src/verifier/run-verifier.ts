@@ -27,7 +27,7 @@ export interface VerifierInput {
   readonly script: TestScript;
   /** What the agent's sandbox is made from. */
   readonly spec: SandboxSpec;
-  /** What a separate verifier is made from. */
+  /** What a clean verifier is made from: its own image when it is a separate one. */
   readonly verifierSpec: SandboxSpec;
   /** Commands that gather evidence in the agent's sandbox before artifacts are collected. */
   readonly collect: readonly { readonly command: string; readonly timeoutMs: number }[];
@@ -155,7 +155,8 @@ class Grading {
     const { mode, keepFiles: isKept } = this.#input;
     if (mode === "separate") return this.#withArtifacts();
     const without = this.#without();
-    const next = await this.#sandbox.successor(this.#services.nextLease(), { without });
+    const { network } = this.#input.verifierSpec;
+    const next = await this.#sandbox.successor(this.#services.nextLease(), { without, network });
     if ("refused" in next) return next;
     this.#opened.push(next);
     if (isKept && this.#kept === undefined) this.#kept = await keepFiles(next, this.#changes, without);
@@ -179,8 +180,7 @@ class Grading {
   }
 
   #untouched(): Promise<Sandbox> {
-    const { mode, spec, verifierSpec } = this.#input;
-    return this.#create(mode === "separate" ? verifierSpec : spec);
+    return this.#create(this.#input.verifierSpec);
   }
 
   async #create(spec: SandboxSpec): Promise<Sandbox> {

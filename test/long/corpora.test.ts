@@ -3,15 +3,16 @@
 //
 //   T1_CORPORA        folder that holds the corpora, at any depth
 //   T1_IMAGES         images file of this machine; without it nothing is built or solved
+//   T1_SANDBOXES      docker instead of bubblewrap
 //   T1_CORPORA_SOLVE  names of tasks instead of the listed ones, separated by blanks
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { imageServices } from "../../src/cli/image-options.ts";
+import { openSandboxes } from "../../src/cli/sandbox-options.ts";
 import { InputError } from "../../src/failure/errors.ts";
 import { checkTask } from "../../src/pipeline/check-tasks.ts";
 import { prepareTask } from "../../src/pipeline/prepare.ts";
-import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 import { parseDockerfile } from "../../src/sandbox/image/dockerfile.ts";
 import { readImages } from "../../src/sandbox/image/images-file.ts";
 import type { SandboxProvider } from "../../src/sandbox/sandbox.ts";
@@ -19,7 +20,9 @@ import type { SandboxProvider } from "../../src/sandbox/sandbox.ts";
 const corpora = process.env.T1_CORPORA;
 const imagesFile = process.env.T1_IMAGES;
 
-/** Solved on bubblewrap with tests and solutions as they are (docs/corpora.md). */
+const kind = process.env.T1_SANDBOXES === "docker" ? "docker" : "bubblewrap";
+
+/** Solved on bubblewrap and docker with tests and solutions as they are (docs/corpora.md). */
 const SOLVED = readFileSync(new URL("./corpora-solved.txt", import.meta.url), "utf8")
   .trim()
   .split("\n");
@@ -53,7 +56,12 @@ describe.skipIf(corpora === undefined)(
         agent: { network: "none", env: {} },
         verifier: { network: "none", env: {} },
       } as const;
-      const builder = { build: () => Promise.reject(new ReachedBuild()) };
+      const builder = {
+        usesHostPrograms: true,
+        hasUsers: false,
+        hasServices: false,
+        build: () => Promise.reject(new ReachedBuild()),
+      };
       for (const folder of folders) {
         const corpus = relative(corpora ?? "", folder).split("/")[0] ?? "";
         let result = "can be run";
@@ -114,10 +122,10 @@ describe.skipIf(corpora === undefined)(
       expect(names.size).toBeGreaterThan(0);
     });
 
-    describe.skipIf(imagesFile === undefined)("solved on bubblewrap", () => {
+    describe.skipIf(imagesFile === undefined)(`solved on ${kind}`, () => {
       let sandboxes: SandboxProvider;
       beforeAll(async () => {
-        sandboxes = await createBubblewrapProvider();
+        sandboxes = await openSandboxes(kind);
       });
       afterAll(() => sandboxes[Symbol.asyncDispose]());
       const wanted = new Set(process.env.T1_CORPORA_SOLVE?.split(/\s+/) ?? SOLVED);

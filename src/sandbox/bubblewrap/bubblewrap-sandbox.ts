@@ -15,6 +15,7 @@ import type {
   Lease,
   Sandbox,
   SandboxSpec,
+  SuccessorOptions,
   Terminal,
   TerminalOptions,
   UploadOptions,
@@ -244,7 +245,7 @@ export class BubblewrapSandbox implements Sandbox {
 
   async successor(
     lease: Lease,
-    { without }: { readonly without: readonly string[] },
+    { without }: SuccessorOptions,
   ): Promise<BubblewrapSandbox | { readonly refused: string }> {
     await this.killAgents();
     const { image, diskBytes } = this.#spec;

@@ -9,6 +9,7 @@ import type {
   FileChange,
   Lease,
   SandboxSpec,
+  SuccessorOptions,
   TerminalOptions,
   TerminalView,
   UploadOptions,
@@ -29,7 +30,7 @@ export interface KeeperCalls {
   successor(
     sandbox: number,
     lease: Lease,
-    options: { readonly without: readonly string[] },
+    options: SuccessorOptions,
   ): Promise<number | { readonly refused: string }>;
   end(sandbox: number): Promise<void>;
   openTerminal(sandbox: number, options: TerminalOptions): Promise<number>;

@@ -163,13 +163,14 @@ async function placeFiles(sandbox: BubblewrapSandbox, { image: { files } }: Sand
 /** What only a container engine can do is refused, never left out in silence. @throws InputError */
 function assertBubblewrapSpec(spec: SandboxSpec): void {
   assertSpec(spec);
-  const { image, network, user, memoryBytes, cpus } = spec;
+  const { image, network, user, memoryBytes, cpus, services } = spec;
   const wanted = [
     image.kind === "docker" && `the image ${image.reference}`,
     network === "public" && `the network ${JSON.stringify(network)}`,
     user !== undefined && !["root", "0"].includes(user) && `the user ${JSON.stringify(user)}`,
     memoryBytes !== undefined && "a limit of memory",
     cpus !== undefined && "a limit of processors",
+    services !== undefined && "services beside it",
   ].filter(text => text !== false);
   if (wanted.length === 0) return;
   throw new InputError({

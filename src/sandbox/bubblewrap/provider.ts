@@ -12,6 +12,7 @@ import type {
   Sandbox,
   SandboxProvider,
   SandboxSpec,
+  SuccessorOptions,
   Terminal,
   TerminalOptions,
   TerminalView,
@@ -157,10 +158,7 @@ class KeptSandbox implements Sandbox {
     return this.#keeper.call("changedFiles", [this.#number]);
   }
 
-  async successor(
-    lease: Lease,
-    options: { readonly without: readonly string[] },
-  ): Promise<Sandbox | { readonly refused: string }> {
+  async successor(lease: Lease, options: SuccessorOptions): Promise<Sandbox | { readonly refused: string }> {
     const made = await this.#keeper.call("successor", [this.#number, lease, options]);
     return typeof made === "number" ? this.#owner.keep(made, lease) : made;
   }

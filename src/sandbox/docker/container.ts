@@ -35,13 +35,15 @@ const CAPABILITIES = [
 export interface ContainerPlan {
   readonly name: string;
   readonly imageId: string;
-  readonly spec: Pick<SandboxSpec, "network" | "memoryBytes" | "cpus" | "diskBytes">;
+  readonly spec: Pick<SandboxSpec, "network" | "memoryBytes" | "cpus" | "diskBytes" | "services">;
   readonly lease: Lease;
   readonly toolkit: string;
   /** The sandbox's folder on this machine, and below it the one with the way to the driver. */
   readonly folder: string;
   readonly doorFolder: string;
   readonly driver: string;
+  /** The container whose network it has. */
+  readonly joined?: string | undefined;
 }
 
 const Created = z.object({ Id: z.string().min(1) });
@@ -57,11 +59,21 @@ const Inspected = z.object({
 
 /** @returns undefined when there is a container of this name already */
 export async function createContainer(engine: Engine, plan: ContainerPlan): Promise<string | undefined> {
-  const answer = await engine.call("POST", `/containers/create?name=${plan.name}`, containerOptions(plan));
+  return createNamed(engine, plan.name, containerOptions(plan), complaint => refusal(plan, complaint));
+}
+
+/** @returns undefined when there is a container of this name already */
+export async function createNamed(
+  engine: Engine,
+  name: string,
+  options: { readonly Image: string },
+  refuse: (complaint: string) => Error = complaint => refusedContainer(complaint, options.Image),
+): Promise<string | undefined> {
+  const answer = await engine.call("POST", `/containers/create?name=${name}`, options);
   if (answer.status === 409) return undefined;
   const created = Created.safeParse(answer.value);
   if (answer.status === 201 && created.success) return created.data.Id;
-  throw refusal(plan, complaintOf(answer));
+  throw refuse(complaintOf(answer));
 }
 
 export async function startContainer(engine: Engine, id: string, plan: ContainerPlan): Promise<void> {
@@ -118,46 +130,74 @@ function broken(what: string, reason: string): Failure {
   return new Failure("SandboxBroken", `${what} is broken: ${reason}`, { retryable: false });
 }
 
-function containerOptions({ imageId, spec, lease, toolkit, folder, doorFolder, driver }: ContainerPlan) {
-  const { network, memoryBytes, cpus, diskBytes } = spec;
+/** By which any driver finds it, and knows whose it is. */
+export function labelsOf({ lease, folder, driver }: ContainerPlan): Readonly<Record<string, string>> {
+  return {
+    [LABEL.id]: lease.id,
+    [LABEL.generation]: `${lease.generation}`,
+    [LABEL.deadline]: `${lease.deadlineMs}`,
+    [LABEL.folder]: folder,
+    [LABEL.driver]: driver,
+  };
+}
+
+/** What no container of a task may go beyond. */
+export function confinement({
+  memoryBytes,
+  cpus,
+  diskBytes,
+}: {
+  readonly memoryBytes?: number | undefined;
+  readonly cpus?: number | undefined;
+  readonly diskBytes: number;
+}) {
+  return {
+    CapDrop: ["ALL"],
+    CapAdd: CAPABILITIES,
+    SecurityOpt: ["no-new-privileges:true"],
+    PidsLimit: PROCESS_LIMIT,
+    ShmSize: SHARED_MEMORY_BYTES,
+    // Most storage drivers have no limit for all files together; this one holds everywhere, for each.
+    Ulimits: [
+      { Name: "fsize", Soft: diskBytes, Hard: diskBytes },
+      { Name: "core", Soft: 0, Hard: 0 },
+    ],
+    ...(memoryBytes === undefined ? {} : { Memory: memoryBytes, MemorySwap: memoryBytes }),
+    ...(cpus === undefined ? {} : { NanoCpus: Math.round(cpus * 1e9) }),
+    LogConfig: { Type: "json-file", Config: { "max-size": "1m", "max-file": "1" } },
+    RestartPolicy: { Name: "no" },
+    AutoRemove: false, // why it ended would go with it
+  };
+}
+
+function containerOptions(plan: ContainerPlan) {
+  const { imageId, spec, toolkit, doorFolder, joined } = plan;
+  const { network, services = [] } = spec;
   const bind = (Source: string, Target: string) => ({ Type: "bind", Source, Target, ReadOnly: true });
   return {
     Image: imageId,
-    Hostname: "sandbox",
+    ...(joined === undefined && { Hostname: "sandbox" }),
     User: "0:0", // commands become who the image or the task says
     Entrypoint: daemonWords("connect", `${DOOR_MOUNT}/s`),
     Cmd: [],
     Env: Object.entries(DAEMON_ENV).map(([name, value]) => `${name}=${value}`),
     WorkingDir: "/",
     Healthcheck: { Test: ["NONE"] }, // the driver waits for it once, and it does not come into an episode
-    Labels: {
-      [LABEL.id]: lease.id,
-      [LABEL.generation]: `${lease.generation}`,
-      [LABEL.deadline]: `${lease.deadlineMs}`,
-      [LABEL.folder]: folder,
-      [LABEL.driver]: driver,
-    },
+    Labels: labelsOf(plan),
     HostConfig: {
       Mounts: [bind(toolkit, TOOLKIT_MOUNT), bind(doorFolder, DOOR_MOUNT)],
-      NetworkMode: network === "public" ? "bridge" : "none",
+      ...networkOf(network, joined),
+      ...(services.length > 0 && { ExtraHosts: services.map(({ name }) => `${name}:127.0.0.1`) }),
       Init: false, // the daemon is process 1, which nothing inside can kill
-      CapDrop: ["ALL"],
-      CapAdd: CAPABILITIES,
-      SecurityOpt: ["no-new-privileges:true"],
-      PidsLimit: PROCESS_LIMIT,
-      ShmSize: SHARED_MEMORY_BYTES,
-      // Most storage drivers have no limit for all files together; this one holds everywhere, for each.
-      Ulimits: [
-        { Name: "fsize", Soft: diskBytes, Hard: diskBytes },
-        { Name: "core", Soft: 0, Hard: 0 },
-      ],
-      ...(memoryBytes === undefined ? {} : { Memory: memoryBytes, MemorySwap: memoryBytes }),
-      ...(cpus === undefined ? {} : { NanoCpus: Math.round(cpus * 1e9) }),
-      LogConfig: { Type: "json-file", Config: { "max-size": "1m", "max-file": "1" } },
-      RestartPolicy: { Name: "no" },
-      AutoRemove: false, // why it ended would go with it
+      ...confinement(spec),
     },
   };
+}
+
+/** With another container's network come the names that it knows. */
+function networkOf(network: SandboxSpec["network"], joined: string | undefined) {
+  if (joined !== undefined) return { NetworkMode: `container:${joined}` };
+  return { NetworkMode: network === "public" ? "bridge" : network };
 }
 
 /** The engine cannot make this container; another one perhaps. */
@@ -170,9 +210,13 @@ function refusal({ spec, imageId }: ContainerPlan, complaint: string): Error {
       fix: "start the engine with a bridge, or take the network from the task",
     });
   }
+  return refusedContainer(complaint, imageId);
+}
+
+function refusedContainer(complaint: string, image: string): InputError {
   return new InputError({
     what: `the container engine refuses to make a sandbox: ${complaint}`,
-    where: imageId,
+    where: image,
     expected: "an image for this machine, and an engine that can limit memory, processors and processes",
     fix: "see what it says",
   });

@@ -14,6 +14,7 @@ import type {
   Lease,
   Sandbox,
   SandboxSpec,
+  SuccessorOptions,
   Terminal,
   TerminalOptions,
   UploadOptions,
@@ -45,7 +46,13 @@ export interface DockerPlace {
   readonly placed: ReadonlyMap<string, Described>;
   /** Every path of the image, found out when it is asked for. */
   readonly listImage: () => Promise<ReadonlyMap<string, ImageEntry>>;
-  readonly createAnother: (spec: SandboxSpec, lease: Lease) => Promise<DockerSandbox>;
+  /** @param joined the container whose network it has */
+  readonly createAnother: (
+    spec: SandboxSpec,
+    lease: Lease,
+    joined: string | undefined,
+  ) => Promise<DockerSandbox>;
+  readonly removeServices: () => Promise<void>;
   /** Called once, when nothing of the sandbox is left. */
   readonly onEnd: () => void;
 }
@@ -90,13 +97,10 @@ export class DockerSandbox implements Sandbox {
 
   async successor(
     lease: Lease,
-    { without }: { readonly without: readonly string[] },
+    { without, network = this.#spec.network }: SuccessorOptions,
   ): Promise<DockerSandbox | { readonly refused: string }> {
     await this.killAgents();
-    const [made, found] = await Promise.allSettled([
-      this.#place.createAnother(this.#spec, lease),
-      this.#difference(),
-    ]);
+    const [made, found] = await Promise.allSettled([this.#createNext(lease, network), this.#difference()]);
     if (made.status === "rejected") throw made.reason;
     try {
       if (found.status === "rejected") throw found.reason;
@@ -110,6 +114,13 @@ export class DockerSandbox implements Sandbox {
       if (error instanceof Failure && error.name === "SandboxBroken") return { refused: error.message };
       throw error;
     }
+  }
+
+  /** Services and what they hold stay: the next one comes onto their network. */
+  #createNext(lease: Lease, network: SandboxSpec["network"]): Promise<DockerSandbox> {
+    const { services, ...spec } = this.#spec;
+    if (services === undefined) return this.#place.createAnother({ ...spec, network }, lease, undefined);
+    return this.#place.createAnother(spec, lease, this.#place.container);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -130,6 +141,7 @@ export class DockerSandbox implements Sandbox {
     const { client, door, engine, container, onEnd } = this.#place;
     client.lose(lost(nameOf(this.lease), reason));
     door.close();
+    await this.#place.removeServices();
     await removeContainer(engine, container);
     onEnd();
   }

@@ -30,7 +30,7 @@ export class Engine {
    * @param socketPath found by itself when not given
    * @throws InputError when no engine answers
    */
-  static async open(socketPath: string | undefined = findSocket()): Promise<Engine> {
+  static async open(socketPath: string | undefined = findEngineSocket()): Promise<Engine> {
     const agent = new Agent({ keepAlive: true, maxSockets: 64 });
     try {
       if (socketPath === undefined) throw new Error("there is no socket of docker or podman");
@@ -44,9 +44,9 @@ export class Engine {
       throw new InputError(
         {
           what: `no container engine answers: ${error instanceof Error ? error.message : error}`,
-          where: socketPath ?? "DOCKER_HOST, /var/run/docker.sock, /run/podman/podman.sock",
+          where: socketPath ?? "DOCKER_HOST, CONTAINER_HOST, /var/run/docker.sock, /run/podman/podman.sock",
           expected: "a socket of docker or podman that this user may use",
-          fix: "start dockerd, or podman system service, or set DOCKER_HOST=unix://PATH",
+          fix: "start dockerd, or podman system service --time=0, or set DOCKER_HOST=unix://PATH; a user needs to be in the socket's group",
         },
         { cause: error },
       );
@@ -84,14 +84,16 @@ export function complaintOf({ status, value }: EngineAnswer): string {
   return Complaint.safeParse(value).data?.message ?? `status ${status}`;
 }
 
-function findSocket(): string | undefined {
-  const [, fromHost] = /^unix:\/\/(\/.+)$/.exec(process.env.DOCKER_HOST ?? "") ?? [];
+/** Docker's variable goes before podman's; only sockets of this machine count. */
+export function findEngineSocket(): string | undefined {
+  const { DOCKER_HOST, CONTAINER_HOST } = process.env;
+  const [, named] = /^unix:\/\/(\/.+)$/.exec(DOCKER_HOST || CONTAINER_HOST || "") ?? [];
   const runtime = process.env.XDG_RUNTIME_DIR;
   const places = [
     ...["/var/run/docker.sock", "/run/podman/podman.sock"],
     ...(runtime === undefined ? [] : [`${runtime}/docker.sock`, `${runtime}/podman/podman.sock`]),
   ];
-  return fromHost ?? places.find(path => existsSync(path));
+  return named ?? places.find(path => existsSync(path));
 }
 
 function send(options: RequestOptions, body?: unknown): Promise<IncomingMessage> {

@@ -38,6 +38,7 @@ import {
   sandboxFolder,
   writeRecord,
 } from "./sandbox-folder.ts";
+import { removeServices, SERVICE_LABEL, startServices } from "./services.ts";
 import { BASE_ENV, setUpSandbox } from "./set-up.ts";
 import { TokenBucket } from "./token-bucket.ts";
 
@@ -93,7 +94,7 @@ export class DockerProvider implements SandboxProvider {
 
   /** The same lease and generation twice is the same sandbox. */
   async create(spec: SandboxSpec, lease: Lease): Promise<DockerSandbox> {
-    return this.#once(lease, () => this.#create(spec, lease));
+    return this.#once(lease, () => this.#create(spec, lease, undefined));
   }
 
   async adopt(lease: Lease): Promise<Sandbox | undefined> {
@@ -135,6 +136,7 @@ export class DockerProvider implements SandboxProvider {
       )
         continue;
       await removeContainer(this.#place.engine, Id);
+      if (labels[SERVICE_LABEL] !== undefined) continue; // gone with its sandbox
       if (path.startsWith(`${this.#place.folder}/`)) removeSandboxFolder({ path });
       ended.push(id);
     }
@@ -167,17 +169,9 @@ export class DockerProvider implements SandboxProvider {
     return made;
   }
 
-  async #create(spec: SandboxSpec, lease: Lease): Promise<DockerSandbox> {
+  async #create(spec: SandboxSpec, lease: Lease, joined: string | undefined): Promise<DockerSandbox> {
     assertSpec(spec);
     const { image: wanted, network } = spec;
-    if (network === "host") {
-      throw new InputError({
-        what: "docker gives no sandbox this machine's own network",
-        where: "specification of a sandbox",
-        expected: "network none or public",
-        fix: "ask for public, or use the bubblewrap provider",
-      });
-    }
     if (wanted.kind !== "docker") {
       throw new InputError({
         what: `docker cannot make a sandbox of an image of kind ${JSON.stringify(wanted.kind)}`,
@@ -191,7 +185,7 @@ export class DockerProvider implements SandboxProvider {
     const { engine } = this.#place;
     const image = await inspectImage(engine, wanted.reference);
     const folder = sandboxFolder(this.#place.folder, lease);
-    const plan = this.#plan(folder, image.id, spec, lease);
+    const plan = { ...this.#plan(folder, image.id, spec, lease), joined };
     const container = (await createContainer(engine, plan)) ?? (await this.#replace(folder, plan));
     if (typeof container !== "string") return container;
     const token = makeToken();
@@ -207,12 +201,14 @@ export class DockerProvider implements SandboxProvider {
       door = await this.#openDoor(record, { isGrant: true });
       writeRecord(folder, record);
       await startContainer(engine, container, plan);
+      if (spec.services !== undefined) await startServices(engine, container, plan, spec.services);
       const connected = this.#connect(door, record);
       const placed = await setUpSandbox(connected, { spec, image, lease });
       writeRecord(folder, { ...record, placed: [...placed] });
       return this.#sandbox(folder, record, { door, ...connected, placed });
     } catch (error) {
       door?.close();
+      if (spec.services !== undefined) await removeServices(engine, plan.name).catch(() => undefined); // as swept
       await removeContainer(engine, container).finally(() => removeSandboxFolder(folder));
       throw error;
     }
@@ -229,6 +225,7 @@ export class DockerProvider implements SandboxProvider {
       if (record.placed.length > 0 && (await whyEnded(engine, record.container, what)) === undefined)
         return this.#takeOver(folder, record);
     }
+    await removeServices(engine, folder.name);
     await removeContainer(engine, folder.name);
     removeSandboxFolder(folder);
     makeDoorFolder(folder, plan.doorFolder);
@@ -284,7 +281,11 @@ export class DockerProvider implements SandboxProvider {
     return new DockerSandbox(spec, lease, {
       ...{ engine: this.#place.engine, container, ...connected },
       listImage: () => this.#listImage(imageId),
-      createAnother: (anotherSpec, anotherLease) => this.create(anotherSpec, anotherLease),
+      createAnother: (anotherSpec, anotherLease, joined) =>
+        this.#once(anotherLease, () => this.#create(anotherSpec, anotherLease, joined)),
+      removeServices: async () => {
+        if (spec.services !== undefined) await removeServices(this.#place.engine, folder.name);
+      },
       onEnd: () => {
         removeSandboxFolder(folder);
         this.#sandboxes.delete(keyOf(lease));

@@ -10,6 +10,35 @@ import type { Lease } from "../sandbox.ts";
 const Text = z.string();
 const File = z.strictObject({ from: Text, to: Text });
 
+const Service = z.strictObject({
+  name: Text,
+  reference: Text,
+  entrypoint: z.array(Text).readonly().optional(),
+  command: z.array(Text).readonly().optional(),
+  workdir: Text.optional(),
+  user: Text.optional(),
+  healthcheck: z
+    .strictObject({
+      test: z.array(Text).readonly(),
+      intervalMs: z.number().optional(),
+      timeoutMs: z.number().optional(),
+      startPeriodMs: z.number().optional(),
+      retries: z.number().optional(),
+    })
+    .optional(),
+  env: z.record(Text, Text),
+  after: z
+    .array(
+      z.strictObject({
+        service: Text,
+        condition: z.enum(["started", "healthy", "completed", "ready"]),
+      }),
+    )
+    .readonly(),
+  memoryBytes: z.number().optional(),
+  cpus: z.number().optional(),
+});
+
 /** Read by whoever takes over; the file is ours, and what it says about the spec came from us. */
 export const SandboxRecord = z.strictObject({
   lease: z.strictObject({ id: Text, generation: z.int(), deadlineMs: z.number() }),
@@ -24,11 +53,12 @@ export const SandboxRecord = z.strictObject({
     image: z.strictObject({ kind: z.literal("docker"), reference: Text, files: z.array(File).readonly() }),
     workdir: Text,
     env: z.record(Text, Text),
-    network: z.enum(["none", "public"]),
+    network: z.enum(["none", "host", "public"]),
     diskBytes: z.number(),
     user: Text.optional(),
     memoryBytes: z.number().optional(),
     cpus: z.number().optional(),
+    services: z.array(Service).readonly().optional(),
   }),
   imageEnv: z.record(Text, Text),
   imageUser: Text.optional(),

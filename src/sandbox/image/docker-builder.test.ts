@@ -63,6 +63,34 @@ describe.skipIf(problem !== undefined)(
       expect((await named.build({ source, timeoutMs: 10_000 })).hash).toBe(first.hash);
     });
 
+    test("are made anew when what they start from is another", { timeout: 120_000 }, async () => {
+      const base = "t1-test/base:1";
+      const derive = async (text: string): Promise<string> => {
+        docker("tag", (await build(text)).reference, base);
+        return (await build(`FROM ${base} AS x\nFROM x\nENV Y=1\n`)).reference;
+      };
+      references.push(base);
+      const first = await derive("FROM scratch\nENV X=1\n");
+      expect(await derive("FROM scratch\nENV X=1\n")).toBe(first);
+      expect(await derive("FROM scratch\nENV X=2\n")).not.toBe(first);
+    });
+
+    test("of a name that cannot be pulled are built as the task says", { timeout: 120_000 }, async () => {
+      writeFileSync(dockerfile, "FROM scratch\nENV Z=1\n");
+      const lines: string[] = [];
+      const source = {
+        kind: "image",
+        name: "localhost:1/nowhere/x:1",
+        otherwise: { dockerfile, context },
+      } as const;
+      const request = { source, timeoutMs: 60_000, onProgress: (line: string) => lines.push(line) };
+      const { image } = await createDockerBuilder({ build: { network: "none", env: {} } }).build(request);
+      if (image.kind === "docker") references.push(image.reference);
+      expect(lines.join("\n")).toMatch(
+        /cannot be pulled: its Dockerfile is built instead\n.*building t1-task:/,
+      );
+    });
+
     test("that cannot be built say why", { timeout: 120_000 }, async () => {
       await expect(build("FROM scratch\nCOPY missing /x\n")).rejects.toThrow(
         /docker build ended with exit code 1: .*Dockerfile: .*missing/s,

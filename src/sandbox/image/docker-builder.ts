@@ -1,12 +1,14 @@
-// Builds images by a docker daemon. An image's tag is the hash of its Dockerfile and of all that its context holds, so
-// that a name never means an older image.
+// Builds images by a docker daemon. An image's tag is the hash of its Dockerfile, of all that its context holds and of the
+// images that it starts from, so that a name never means an older image.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
+import { findEngineSocket } from "../docker/engine.ts";
 import { BuildContext } from "./build-context.ts";
 import { hashPlacements } from "./copy-instruction.ts";
+import { parseDockerfile } from "./dockerfile.ts";
 import type { BuildRequest, BuiltImage, ImageBuilder } from "./image-builder.ts";
 import type { ImageHealthcheck } from "./image-config.ts";
 import type { Images } from "./images-file.ts";
@@ -34,47 +36,85 @@ const Inspected = z.object({
   }),
 });
 
+type Build = Pick<Images, "build">["build"];
+type DockerfileSource = { readonly dockerfile: string; readonly context: string };
+
 /** @throws Failure SandboxUnavailable from `build` when no daemon answers */
-export function createDockerBuilder({ build: { network, env } }: Pick<Images, "build">): ImageBuilder {
+export function createDockerBuilder({ build }: Pick<Images, "build">): ImageBuilder {
   return {
+    usesHostPrograms: false,
+    hasUsers: true,
+    hasServices: true,
     build: async request => {
-      const { source, onProgress } = request;
-      if (source.kind === "image") {
-        if ((await inspect(source.name)) === undefined) {
-          onProgress?.(`pulling ${source.name}`);
-          await docker(["pull", "--quiet", source.name], request, source.name);
-        }
-        return builtImage(source.name);
-      }
-      const reference = `${REPOSITORY}:${await hashContext(source, network)}`;
-      if ((await inspect(reference)) === undefined) {
-        onProgress?.(`${source.dockerfile}: building ${reference}`);
-        const variables = Object.keys(env).flatMap(name => ["--build-arg", name]);
-        const words = ["--network", network === "host" ? "host" : "none", ...variables, "--tag", reference];
-        await docker(
-          ["build", "--file", source.dockerfile, ...words, source.context],
-          request,
-          source.dockerfile,
-          env,
-        );
-      }
-      return builtImage(reference);
+      const { source } = request;
+      return source.kind === "image" ? namedImage(source, build, request) : buildFile(source, build, request);
     },
   };
+}
+
+/** Pulled where the daemon does not have it, and built where it cannot be pulled and the task says how. */
+async function namedImage(
+  { name, otherwise }: { readonly name: string; readonly otherwise?: DockerfileSource },
+  build: Build,
+  request: BuildRequest,
+): Promise<BuiltImage> {
+  if ((await inspect(name)) !== undefined) return builtImage(name);
+  request.onProgress?.(`pulling ${name}`);
+  try {
+    await docker(["pull", "--quiet", name], request, name);
+  } catch (error) {
+    if (otherwise === undefined || !(error instanceof InputError)) throw error;
+    request.onProgress?.(`${name} cannot be pulled: its Dockerfile is built instead`);
+    return buildFile(otherwise, build, request);
+  }
+  return builtImage(name);
+}
+
+async function buildFile(
+  source: DockerfileSource,
+  { network, env }: Build,
+  request: BuildRequest,
+): Promise<BuiltImage> {
+  const reference = `${REPOSITORY}:${await hashContext(source, network)}`;
+  if ((await inspect(reference)) === undefined) {
+    request.onProgress?.(`${source.dockerfile}: building ${reference}`);
+    const variables = Object.keys(env).flatMap(name => ["--build-arg", name]);
+    const words = ["--network", network, ...variables, "--tag", reference];
+    await docker(
+      ["build", "--file", source.dockerfile, ...words, source.context],
+      request,
+      source.dockerfile,
+      env,
+    );
+  }
+  return builtImage(reference);
 }
 
 async function hashContext(
   { dockerfile, context }: { readonly dockerfile: string; readonly context: string },
   network: string,
 ): Promise<string> {
+  const text = readFileSync(dockerfile, "utf8");
+  const bases = await Promise.all(
+    baseNames(text, dockerfile).map(async name => (await inspect(name))?.Id ?? name),
+  );
   const entries = [...new BuildContext(context, dockerfile).below("")].flatMap(from =>
     from.kind === "other" ? [] : [{ name: from.path, mode: from.mode, from }],
   );
   return createHash("sha256")
-    .update(JSON.stringify([readFileSync(dockerfile, "utf8"), network]))
+    .update(JSON.stringify([text, network, bases]))
     .update(await hashPlacements([{ to: "/", isFile: false, entries }]))
     .digest("hex")
     .slice(0, 32);
+}
+
+/** Images that it starts from, which may be others tomorrow under the same names. */
+function baseNames(text: string, file: string): readonly string[] {
+  const { instructions } = parseDockerfile(text, file);
+  const froms = instructions.filter(({ name }) => name === "FROM").map(from => from.text.split(/\s+/));
+  const stages = new Set(froms.map(([, as, stage]) => (/^as$/i.test(as ?? "") ? stage : undefined)));
+  const names = froms.flatMap(([name = ""]) => (stages.has(name) || name.includes("$") ? [] : [name]));
+  return [...new Set(names)].filter(name => name !== "scratch");
 }
 
 async function builtImage(reference: string): Promise<BuiltImage> {
@@ -138,6 +178,19 @@ async function docker(
   });
 }
 
+/** The engine has an API for builds, but its own program knows ignore files, contexts and pulls. */
+function cannotRun(cause: Error): InputError {
+  return new InputError(
+    {
+      what: `images are built by the program docker, which cannot be run: ${cause.message}`,
+      where: "PATH",
+      expected: "docker; with podman's engine too",
+      fix: "install docker-cli, or podman-docker",
+    },
+    { cause },
+  );
+}
+
 function unavailable(output: string): Failure {
   return new Failure("SandboxUnavailable", `docker does not answer: ${output.trim().slice(-500)}`, {
     retryable: true,
@@ -156,8 +209,9 @@ function run(
   { timeoutMs, env = {}, signal }: RunOptions,
 ): Promise<{ readonly code: number | undefined; readonly output: string }> {
   return new Promise((resolve, reject) => {
+    const socket = findEngineSocket();
     const child = spawn("docker", words, {
-      env: { ...process.env, ...env },
+      env: { ...process.env, ...(socket !== undefined && { DOCKER_HOST: `unix://${socket}` }), ...env },
       stdio: ["ignore", "pipe", "pipe"],
       timeout: timeoutMs,
       killSignal: "SIGKILL",
@@ -171,7 +225,7 @@ function run(
     child.stderr.setEncoding("utf8").on("data", take);
     child.once("error", error => {
       if (signal?.aborted) resolve({ code: undefined, output });
-      else reject(unavailable(`cannot run docker: ${error.message}`));
+      else reject(cannotRun(error));
     });
     child.once("close", code => resolve({ code: code ?? undefined, output }));
   });

@@ -29,6 +29,12 @@ export interface BuiltImage {
 }
 
 export interface ImageBuilder {
+  /** This machine's own programs stand for the image of a Dockerfile that says they may (host-dockerfile.ts). */
+  readonly usesHostPrograms: boolean;
+  /** Sandboxes of its images know every user of the image. */
+  readonly hasUsers: boolean;
+  /** They can have containers beside them. */
+  readonly hasServices: boolean;
   /** @throws InputError naming file and line of what cannot be built, or of the command that failed */
   build(request: BuildRequest): Promise<BuiltImage>;
 }

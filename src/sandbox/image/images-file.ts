@@ -12,7 +12,8 @@ import { patternSource } from "./ignore-file.ts";
 export const IMAGES_VARIABLE = "T1_IMAGES";
 
 const Variables = z.record(z.string(), z.coerce.string());
-const Network = z.enum(["none", "host"]);
+const BuildNetwork = z.enum(["none", "host"]);
+const Network = z.enum(["none", "host", "public"]);
 
 const Base = z.union([
   z.string(),
@@ -30,7 +31,7 @@ const ImagesFile = z.strictObject({
   bases: z.record(z.string(), Base).default({}),
   /** Folder of built layers. */
   cache: z.string().optional(),
-  build: z.strictObject({ network: Network.default("none"), env: Variables.default({}) }).prefault({}),
+  build: z.strictObject({ network: BuildNetwork.default("none"), env: Variables.default({}) }).prefault({}),
   /** What agents and solutions get whose task asks for more network than a sandbox has. Not given: refused. */
   agent: z.strictObject({ network: Network, env: Variables.default({}) }).optional(),
   /** The same for tests. */
@@ -45,8 +46,8 @@ export interface ImageBase {
 }
 
 export interface PhaseNetwork {
-  readonly network: "none" | "host";
-  /** For commands that have this machine's network: proxies, indexes, certificates. In no hash. */
+  readonly network: "none" | "host" | "public";
+  /** For commands that have a network: proxies, indexes, certificates. In no hash. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -56,7 +57,7 @@ export interface Images {
   /** @throws InputError saying how to make one */
   base(name: string, where: string): ImageBase;
   readonly cache: string;
-  readonly build: PhaseNetwork;
+  readonly build: PhaseNetwork & { readonly network: "none" | "host" };
   readonly agent: PhaseNetwork | undefined;
   readonly verifier: PhaseNetwork | undefined;
 }

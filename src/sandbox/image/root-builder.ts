@@ -26,6 +26,9 @@ export function createRootBuilder(images: Images, sandboxes: SandboxProvider): I
   const layers = { store: undefined as LayerStore | undefined };
   const hashes = new Map<string, string>();
   return {
+    usesHostPrograms: true,
+    hasUsers: false,
+    hasServices: false,
     build: async request => {
       layers.store ??= new LayerStore(images.cache);
       return new RootBuild({ images, sandboxes, store: layers.store, hashes }, request).run();

@@ -1,8 +1,8 @@
 // A driver for tests to kill: makes one sandbox in a container, starts something in it, says so, and waits.
-// Arguments: folder for the provider, image, lease id, its life in ms.
+// Arguments: folder for the provider, image, lease id, its life in ms, services beside it as JSON.
 import { createDockerProvider } from "../../../src/sandbox/docker/provider.ts";
 
-const [, , runParent = "", reference = "", id = "held", lifeMs] = process.argv;
+const [, , runParent = "", reference = "", id = "held", lifeMs, services] = process.argv;
 const provider = await createDockerProvider({ runParent });
 const sandbox = await provider.create(
   {
@@ -11,6 +11,7 @@ const sandbox = await provider.create(
     env: { COLOUR: "red" },
     network: "none",
     diskBytes: 1 << 20,
+    ...(services !== undefined && { services: JSON.parse(services) }),
   },
   { id, generation: 1, deadlineMs: Date.now() + Number(lifeMs) },
 );

@@ -1,0 +1,84 @@
+// The report of `t1 tasks check`: a file of JSON lines, one per checked task, written as the results come. A check that
+// was killed goes on from it. What counts is the last line for a task, its content, and what it was checked with.
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+import { z } from "zod";
+import { InputError } from "../failure/errors.ts";
+import { TaskCheck } from "../pipeline/check-tasks.ts";
+
+export const CheckEntry = z.strictObject({
+  /** Of the task, below the checked folder. */
+  path: z.string(),
+  /** Of everything in the task's folder, SHA-256; a task that cannot be read has none and is never known. */
+  content: z.string().optional(),
+  /** Provider, mode and images file. */
+  setting: z.string(),
+  checkedAt: z.iso.datetime(),
+  seconds: z.number().nonnegative(),
+  check: TaskCheck,
+});
+export type CheckEntry = z.infer<typeof CheckEntry>;
+
+export type CheckKey = Pick<CheckEntry, "path" | "content" | "setting">;
+
+export class CheckReport {
+  readonly file: string;
+  readonly #entries: ReadonlyMap<string, CheckEntry>;
+  readonly #descriptor: number;
+
+  /**
+   * Lines that cannot be read are no result: the last one of a process that was killed while it wrote.
+   *
+   * @throws InputError when the file cannot be written, or is something else
+   */
+  constructor(file: string) {
+    this.file = file;
+    try {
+      const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+      const lines = text.split("\n").filter(line => line !== "");
+      const entries = lines.flatMap(line => parseLine(line) ?? []);
+      if (lines.length > 1 && entries.length === 0) throw new Error("it is no report of a check");
+      this.#entries = new Map(entries.map(entry => [textOf(entry), entry]));
+      mkdirSync(dirname(file), { recursive: true });
+      this.#descriptor = openSync(file, "a");
+      // What follows half a line begins on its own.
+      if (text !== "" && !text.endsWith("\n")) writeSync(this.#descriptor, "\n");
+    } catch (cause) {
+      throw new InputError(
+        {
+          what: `the report cannot be used: ${cause instanceof Error ? cause.message : cause}`,
+          where: file,
+          expected: "a file of JSON lines that t1 tasks check wrote, or none",
+          fix: "name another one by --report",
+        },
+        { cause },
+      );
+    }
+  }
+
+  find(key: CheckKey): CheckEntry | undefined {
+    return key.content === undefined ? undefined : this.#entries.get(textOf(key));
+  }
+
+  /** One write of one line at the end of the file: writers side by side do not mix. */
+  add(entry: CheckEntry): void {
+    writeSync(this.#descriptor, `${JSON.stringify(entry)}\n`);
+    fsyncSync(this.#descriptor);
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#descriptor);
+  }
+}
+
+function textOf({ path, content, setting }: CheckKey): string {
+  return JSON.stringify([path, content, setting]);
+}
+
+function parseLine(line: string): CheckEntry | undefined {
+  try {
+    return CheckEntry.safeParse(JSON.parse(line)).data;
+  } catch {
+    return undefined;
+  }
+}

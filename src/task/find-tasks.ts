@@ -1,0 +1,44 @@
+// Task folders at any depth below a folder, as corpora have them.
+import { readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { InputError } from "../failure/errors.ts";
+import type { TaskPool } from "./pool.ts";
+
+/**
+ * What a task holds is not looked at: its own folders may have a task.toml. Hidden folders are left out.
+ *
+ * @returns names are paths below the folder, sorted; "." when the folder is a task itself
+ * @throws InputError when the folder is missing or holds no task
+ */
+export function findTasks(folder: string): TaskPool {
+  const absolute = resolve(folder);
+  const names = [...tasksBelow(absolute, ".")].sort();
+  if (names.length > 0) return { folder: absolute, names };
+  throw new InputError({
+    what: "no task in the folder",
+    where: absolute,
+    expected: "folders with a task.toml, at any depth",
+    fix: "check the path; t1 tasks generate makes a pool",
+  });
+}
+
+function* tasksBelow(root: string, path: string): Generator<string> {
+  const entries = readEntries(join(root, path));
+  if (entries.some(entry => entry.name === "task.toml" && entry.isFile())) {
+    yield path;
+    return;
+  }
+  for (const entry of entries)
+    if (entry.isDirectory() && !entry.name.startsWith(".")) yield* tasksBelow(root, join(path, entry.name));
+}
+
+function readEntries(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (cause) {
+    throw new InputError(
+      { what: "cannot read a folder of tasks", where: folder, expected: "a folder", fix: "check the path" },
+      { cause },
+    );
+  }
+}
