@@ -10,9 +10,12 @@ export const DRIVER_ENVIRONMENT = {
   T1_PHASE: z.string(),
   T1_EPISODES: z.string().regex(/^\d+(,\d+)*$/, "numbers of episodes with commas"),
   T1_POLICY_VERSION: z.coerce.number().int().nonnegative(),
-  T1_SANDBOXES: z.enum(["fargate", "bubblewrap"]),
+  T1_SANDBOXES: z.enum(["fargate", "bubblewrap", "docker"]),
   T1_IMAGES: z.string().optional(),
   T1_DEADLINE_SECONDS: z.coerce.number().positive().default(7200),
+  /** A served sampler; without it this process samples. */
+  T1_SAMPLER_URL: z.url().optional(),
+  T1_SAMPLER_KEY: z.string().min(1).optional(),
   T1_THREADS: z.coerce.number().int().positive().default(availableParallelism()),
 };
 
@@ -22,6 +25,9 @@ export const FARGATE_ENVIRONMENT = {
   T1_SANDBOX_FAMILIES: z.string().min(1),
   T1_SANDBOX_SUBNETS: Items,
   T1_SANDBOX_GROUP: Items,
+  /** In deployments with a proxy: the group of sandboxes that may speak to it, and its address. */
+  T1_NETWORKED_GROUP: z.string().min(1).optional(),
+  T1_PROXY_URL: z.url().optional(),
   T1_TOOLKIT_IMAGE: z.string().min(1),
   /** Of the deployment. */
   T1_SANDBOX_MARKET: z.enum(["spot-first", "on-demand"]),

@@ -7,39 +7,43 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { reportError } from "../../src/cli/exit-codes.ts";
 import { imageServices } from "../../src/cli/image-options.ts";
+import { openSandboxes, type SandboxKind } from "../../src/cli/sandbox-options.ts";
 import type { ExitCode } from "../../src/failure/exit-code.ts";
 import { runGroup } from "../../src/pipeline/run-group.ts";
-import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
-import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
-import { type PhasePrefix, parsePhase } from "../../src/store/keys.ts";
+import { type PhasePrefix, parsePhase, policyPrefix } from "../../src/store/keys.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { currentProcess } from "../../src/store/process-identity.ts";
 import { readContainerEnvironment } from "../environment.ts";
 import { startHeartbeat } from "../heartbeat.ts";
 import { DRIVER_ENVIRONMENT } from "./environment.ts";
 import { openFargate } from "./fargate.ts";
+import { openSampler } from "./sampler.ts";
 
 /** Set once the driver is told to stop. */
 let ending: Promise<void> | undefined;
 
-/** Parked caches of waiting episodes. */
-const CACHE_BYTES = 1 << 29;
-
 async function main(): Promise<void> {
   startHeartbeat();
   const env = readContainerEnvironment(DRIVER_ENVIRONMENT);
-  parsePhase(env.T1_PHASE);
   const opened = new AsyncDisposableStack();
   const workFolder = await mkdtemp(join(tmpdir(), "t1-driver-"));
   opened.defer(() => rm(workFolder, { recursive: true, force: true }));
   try {
     const store = await openStore(env.T1_STORE_URL);
     const phase = env.T1_PHASE as PhasePrefix;
+    const { run } = parsePhase(phase);
+    const version = env.T1_POLICY_VERSION;
     const { sandboxes, images } =
-      env.T1_SANDBOXES === "fargate" ? await openFargate(store, phase) : await openBubblewrap(env.T1_IMAGES);
+      env.T1_SANDBOXES === "fargate"
+        ? await openFargate(store, phase)
+        : await openHere(env.T1_SANDBOXES, env.T1_IMAGES);
     opened.use(sandboxes);
     const sampler = opened.use(
-      new OnnxSampler({ storeUrl: store.url, threads: env.T1_THREADS, cacheBytes: CACHE_BYTES }),
+      await openSampler(
+        store,
+        { version, prefix: policyPrefix(run, version) },
+        { url: env.T1_SAMPLER_URL, key: env.T1_SAMPLER_KEY, threads: env.T1_THREADS },
+      ),
     );
     const interruption = endEarly(env.T1_DEADLINE_SECONDS, () => opened.disposeAsync());
     opened.defer(interruption.end);
@@ -47,7 +51,7 @@ async function main(): Promise<void> {
       {
         phase,
         episodes: env.T1_EPISODES.split(",").map(Number),
-        policyVersion: env.T1_POLICY_VERSION,
+        policyVersion: version,
         workFolder,
       },
       {
@@ -65,8 +69,9 @@ async function main(): Promise<void> {
   }
 }
 
-async function openBubblewrap(imagesFile: string | undefined) {
-  const sandboxes = await createBubblewrapProvider();
+/** Sandboxes of this machine. */
+async function openHere(kind: SandboxKind, imagesFile: string | undefined) {
+  const sandboxes = await openSandboxes(kind);
   return { sandboxes, images: imageServices(imagesFile, sandboxes) };
 }
 

@@ -23,7 +23,7 @@ import { allow, arn, machineArn } from "../constructs/permissions.ts";
 import { StageFunction } from "../constructs/stage-function.ts";
 import { machineNames } from "../machine-names.ts";
 import type { ImagesStack } from "./images.ts";
-import { type NetworkStack, SAMPLER_PORT } from "./network.ts";
+import { type NetworkStack, PROXY_PORT, SAMPLER_PORT } from "./network.ts";
 
 export interface SandboxesProps extends StackProps {
   readonly config: DeploymentConfig;
@@ -154,6 +154,10 @@ export class SandboxesStack extends Stack {
         T1_SANDBOX_MARKET: config.sandboxes.spot ? "spot-first" : "on-demand",
         T1_SAMPLER_URL: `http://sampler.${config.name}.internal:${SAMPLER_PORT}`,
         T1_DEADLINE_SECONDS: String(Math.round(config.drivers.maxHours * 3600)),
+        ...(network.groups.egress !== undefined && {
+          T1_NETWORKED_GROUP: network.groups.egress.networked.securityGroupId,
+          T1_PROXY_URL: `http://proxy.${config.name}.internal:${PROXY_PORT}`,
+        }),
       },
       logging: LogDrivers.awsLogs({
         streamPrefix: "driver",

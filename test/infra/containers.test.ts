@@ -37,8 +37,7 @@ const ROWS: readonly Row[] = [
   {
     name: "driver",
     stack: "sandboxes",
-    // The sampler's address is read where its client is made.
-    shape: { ...DRIVER_ENVIRONMENT, ...FARGATE_ENVIRONMENT, T1_SAMPLER_URL: z.url() },
+    shape: { ...DRIVER_ENVIRONMENT, ...FARGATE_ENVIRONMENT },
     overrides: {
       ...{ T1_PHASE: "runs/r/iterations/000000/", T1_EPISODES: "0,1", T1_POLICY_VERSION: "0" },
       T1_MARKET: "FARGATE_SPOT",

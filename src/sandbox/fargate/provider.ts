@@ -106,7 +106,7 @@ export class FargateProvider implements SandboxProvider {
   #isDisposed = false;
 
   constructor(options: FargateOptions) {
-    const { client, cluster, subnets, securityGroups, tags = {}, driver } = options;
+    const { client, cluster, subnets, securityGroups, networkedGroup, tags = {}, driver } = options;
     this.#options = options;
     this.#timing = { ...TIMING, ...options.timing };
     const { pauses, looks, patienceMs, unknownAfterMs } = this.#timing;
@@ -115,7 +115,7 @@ export class FargateProvider implements SandboxProvider {
       describe: arns => this.#ecs.describe(arns),
       ...{ pauses: looks, unknownAfterMs },
     });
-    const place = { cluster, subnets, securityGroups, tags, driver };
+    const place = { cluster, subnets, securityGroups, networkedGroup, tags, driver };
     this.#launcher = new Launcher({ ecs: this.#ecs, watch: this.#watch, place, pauses, patienceMs });
     this.#bucket = new TokenBucket(this.#timing.creation);
   }
@@ -185,7 +185,9 @@ export class FargateProvider implements SandboxProvider {
 
   async #create(spec: SandboxSpec, lease: Lease): Promise<LeasedSandbox> {
     assertSpec(spec);
-    const image = await this.#options.findImage(referenceOf(spec));
+    const image = await this.#options.findImage(
+      referenceOf(spec, this.#options.networkedGroup !== undefined),
+    );
     if (!(lease.deadlineMs > Date.now())) throw lost(nameOf(lease), "its deadline passed before it was made");
     await this.#bucket.take();
     const isSpot = this.#options.market === "spot-first" && !this.#interrupted.has(lease.id);
@@ -349,13 +351,13 @@ function readChanges(body: Uint8Array): Changes {
   });
 }
 
-function referenceOf({ image, network }: SandboxSpec): string {
-  if (network !== "none") {
+function referenceOf({ image, network }: SandboxSpec, hasProxy: boolean): string {
+  if (network !== "none" && !(network === "public" && hasProxy)) {
     throw new InputError({
       what: `a sandbox on Fargate has no network ${JSON.stringify(network)}`,
       where: "specification of a sandbox",
-      expected: "network none: its subnets have no way out",
-      fix: "bake what the task downloads into its image, or leave it out of the pool",
+      expected: `network none${hasProxy ? " or public" : ": its subnets have no way out"}`,
+      fix: "bake what the task downloads into its image, leave it out of the pool, or deploy with network.egress",
     });
   }
   switch (image.kind) {

@@ -256,6 +256,16 @@ describe("a task that does not start", () => {
   });
 });
 
+it("a sandbox that may use the network has the group that leads to the proxy, others do not", async () => {
+  const { ecs, provider } = await open({ networkedGroup: "sg-net" });
+  await provider.create({ ...SPEC, network: "public" }, lease());
+  await provider.create(SPEC, lease(2));
+  expect(
+    ecs.requests.map(request => request.networkConfiguration?.awsvpcConfiguration?.securityGroups),
+  ).toEqual([["sg-1", "sg-net"], ["sg-1"]]);
+  await expect(provider.create({ ...SPEC, network: "host" }, lease(3))).rejects.toThrow("none or public");
+});
+
 it("a task says whose it is, until when, and where it is, and is given no role and no address of the internet", async () => {
   const driver = "arn:aws:ecs:eu-west-1:000000000000:task/t1/driver";
   const { ecs, provider } = await open({ driver, tags: { "t1:run": "r" } });
