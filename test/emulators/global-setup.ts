@@ -33,6 +33,7 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   await writeFile(mocks, JSON.stringify(mockFile("t1")));
   const started = await start(mocks);
   if ("missing" in started) {
+    process.stderr.write(`the suites of emulators are skipped: ${started.missing}\n`);
     project.provide("emulator", started);
     await rm(folder, { recursive: true, force: true });
     return undefined;
