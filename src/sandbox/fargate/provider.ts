@@ -103,7 +103,7 @@ export class FargateProvider implements SandboxProvider {
   readonly #sandboxes = new Map<string, Promise<LeasedSandbox>>();
   /** Leases that Spot has interrupted: their next sandbox is on demand. */
   readonly #interrupted = new Set<string>();
-  #isDisposed = false;
+  readonly #disposal = new AbortController();
 
   constructor(options: FargateOptions) {
     const { client, cluster, subnets, securityGroups, tags = {}, driver } = options;
@@ -116,7 +116,8 @@ export class FargateProvider implements SandboxProvider {
       ...{ pauses: looks, unknownAfterMs },
     });
     const place = { cluster, subnets, securityGroups, tags, driver };
-    this.#launcher = new Launcher({ ecs: this.#ecs, watch: this.#watch, place, pauses, patienceMs });
+    const { signal } = this.#disposal;
+    this.#launcher = new Launcher({ ecs: this.#ecs, watch: this.#watch, place, pauses, patienceMs, signal });
     this.#bucket = new TokenBucket(this.#timing.creation);
   }
 
@@ -160,7 +161,8 @@ export class FargateProvider implements SandboxProvider {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isDisposed = true;
+    // Spot leaves a driver two minutes: who still waits for a task gets none.
+    this.#disposal.abort(lost("a sandbox that had not started", "its driver ends"));
     const ends = await Promise.allSettled(
       [...this.#sandboxes.values()].map(made =>
         made.then(
@@ -173,7 +175,8 @@ export class FargateProvider implements SandboxProvider {
   }
 
   #once(lease: Lease, make: () => Promise<LeasedSandbox>): Promise<LeasedSandbox> {
-    if (this.#isDisposed) throw new InvariantError("the provider is disposed of", { lease: lease.id });
+    if (this.#disposal.signal.aborted)
+      throw new InvariantError("the provider is disposed of", { lease: lease.id });
     const key = keyOf(lease);
     const existing = this.#sandboxes.get(key);
     if (existing !== undefined) return existing;

@@ -5,6 +5,7 @@ import { capturedText } from "../../../src/sandbox/captured-text.ts";
 import type { FargateOptions } from "../../../src/sandbox/fargate/provider.ts";
 import { TAG } from "../../../src/sandbox/fargate/task-request.ts";
 import type { Lease, Sandbox, SandboxSpec } from "../../../src/sandbox/sandbox.ts";
+import type { EcsDouble } from "./ecs-double.ts";
 import { type FargateForTests, openFargate } from "./fargate-for-tests.ts";
 import { FAILURES, REFUSALS, type RequestFault, STOPS } from "./faults.ts";
 
@@ -232,6 +233,25 @@ describe("a task that does not start", () => {
     });
     await expect.poll(() => ecs.livingArns, { timeout: 20_000 }).toEqual([]);
   });
+
+  it.each([
+    ["a task that stays pending", (ecs: EcsDouble) => ecs.failStarts({ kind: "never" })],
+    ["ECS to take its request", (ecs: EcsDouble) => ecs.failRequests("RunTask", REFUSALS.throttled, 1_000)],
+  ])(
+    "while it waits for %s: is given up at once when its driver ends, and leaves nothing",
+    async (_, prepare) => {
+      const { ecs, provider } = await open();
+      prepare(ecs);
+      const made = provider.create(SPEC, lease());
+      const given = expect(made).rejects.toMatchObject({ name: "SandboxLost", retryable: true });
+      await expect.poll(() => ecs.calls.length, { timeout: 20_000 }).toBeGreaterThan(2);
+      const startedAt = performance.now();
+      await provider[Symbol.asyncDispose]();
+      await given;
+      expect(performance.now() - startedAt).toBeLessThan(10_000); // its patience is 30 s
+      await expect.poll(() => ecs.livingArns, { timeout: 20_000 }).toEqual([]);
+    },
+  );
 
   it("is not known to ECS right after RunTask: is waited for, since reads follow writes late", async () => {
     const { ecs, provider } = await open();
