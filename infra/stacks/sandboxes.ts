@@ -23,7 +23,7 @@ import { allow, arn, machineArn } from "../constructs/permissions.ts";
 import { StageFunction } from "../constructs/stage-function.ts";
 import { machineNames } from "../machine-names.ts";
 import type { ImagesStack } from "./images.ts";
-import { type NetworkStack, SAMPLER_PORT } from "./network.ts";
+import { type NetworkStack, PROXY_PORT, SAMPLER_PORT } from "./network.ts";
 
 export interface SandboxesProps extends StackProps {
   readonly config: DeploymentConfig;
@@ -150,6 +150,12 @@ export class SandboxesStack extends Stack {
         T1_SANDBOX_FAMILIES: `${config.name}-sandbox-`,
         T1_SANDBOX_SUBNETS: network.sandboxSubnets.map(subnet => subnet.subnetId).join(","),
         T1_SANDBOX_GROUP: network.groups.sandbox.securityGroupId,
+        ...(network.groups.egress === undefined
+          ? {}
+          : {
+              T1_NETWORKED_GROUP: network.groups.egress.networked.securityGroupId,
+              T1_PROXY_URL: `http://proxy.${config.name}.internal:${PROXY_PORT}`,
+            }),
         T1_TOOLKIT_IMAGE: images.own["sandbox-toolkit"].repositoryUriForTag(config.imageTag),
         T1_SANDBOX_MARKET: config.sandboxes.spot ? "spot-first" : "on-demand",
         T1_SAMPLER_URL: `http://sampler.${config.name}.internal:${SAMPLER_PORT}`,

@@ -49,6 +49,21 @@ describe("the proxy profile", () => {
     expect(known).toEqual(expect.arrayContaining(["pypi.org", "*.pythonhosted.org"]));
   });
 
+  it("is told to drivers, who give tasks that may use the network its group and its address", () => {
+    const environmentOf = (all: typeof templates): Record<string, unknown> => {
+      const driver = Object.values(all.sandboxes.Resources).find(
+        ({ Type, Properties }) => Type === "AWS::ECS::TaskDefinition" && Properties.Family === "t1-driver",
+      );
+      const list: { Name: string; Value: unknown }[] = driver?.Properties.ContainerDefinitions[0].Environment;
+      return Object.fromEntries(list.map(({ Name, Value }) => [Name, flatten(Value)]));
+    };
+    expect(environmentOf(templates)).toMatchObject({
+      T1_PROXY_URL: "http://proxy.t1.internal:3128",
+      T1_NETWORKED_GROUP: expect.stringContaining("NetworkedGroup"),
+    });
+    expect(environmentOf(synthesize().templates)).not.toHaveProperty("T1_PROXY_URL");
+  });
+
   it("is not there unless it is asked for", () => {
     expect(synthesize().templates).not.toHaveProperty("egress");
   });

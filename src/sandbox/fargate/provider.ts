@@ -106,7 +106,7 @@ export class FargateProvider implements SandboxProvider {
   readonly #disposal = new AbortController();
 
   constructor(options: FargateOptions) {
-    const { client, cluster, subnets, securityGroups, tags = {}, driver } = options;
+    const { client, cluster, subnets, securityGroups, networkedGroups = [], tags = {}, driver } = options;
     this.#options = options;
     this.#timing = { ...TIMING, ...options.timing };
     const { pauses, looks, patienceMs, unknownAfterMs } = this.#timing;
@@ -115,7 +115,7 @@ export class FargateProvider implements SandboxProvider {
       describe: arns => this.#ecs.describe(arns),
       ...{ pauses: looks, unknownAfterMs },
     });
-    const place = { cluster, subnets, securityGroups, tags, driver };
+    const place = { cluster, subnets, securityGroups, networkedGroups, tags, driver };
     const { signal } = this.#disposal;
     this.#launcher = new Launcher({ ecs: this.#ecs, watch: this.#watch, place, pauses, patienceMs, signal });
     this.#bucket = new TokenBucket(this.#timing.creation);
@@ -188,6 +188,7 @@ export class FargateProvider implements SandboxProvider {
 
   async #create(spec: SandboxSpec, lease: Lease): Promise<LeasedSandbox> {
     assertSpec(spec);
+    assertNetwork(spec, this.#options.networkedGroups ?? []);
     const image = await this.#options.findImage(referenceOf(spec));
     if (!(lease.deadlineMs > Date.now())) throw lost(nameOf(lease), "its deadline passed before it was made");
     await this.#bucket.take();
@@ -352,15 +353,17 @@ function readChanges(body: Uint8Array): Changes {
   });
 }
 
-function referenceOf({ image, network }: SandboxSpec): string {
-  if (network !== "none") {
-    throw new InputError({
-      what: `a sandbox on Fargate has no network ${JSON.stringify(network)}`,
-      where: "specification of a sandbox",
-      expected: "network none: its subnets have no way out",
-      fix: "bake what the task downloads into its image, or leave it out of the pool",
-    });
-  }
+function assertNetwork({ network }: SandboxSpec, networkedGroups: readonly string[]): void {
+  if (network === "none" || (network === "public" && networkedGroups.length > 0)) return;
+  throw new InputError({
+    what: `a sandbox of this deployment has no network ${JSON.stringify(network)}`,
+    where: "specification of a sandbox",
+    expected: "network none: its subnets have no way out",
+    fix: "bake what the task downloads into its image, deploy with network.egress, or leave it out of the pool",
+  });
+}
+
+function referenceOf({ image }: SandboxSpec): string {
   switch (image.kind) {
     case "docker":
       return image.reference;

@@ -32,6 +32,8 @@ export interface TaskPlace {
   readonly cluster: string;
   readonly subnets: readonly string[];
   readonly securityGroups: readonly string[];
+  /** What a sandbox has beside these when its spec's network is public; without any, such specs are refused. */
+  readonly networkedGroups?: readonly string[];
   /** Added to each task, for budgets. */
   readonly tags: Readonly<Record<string, string>>;
   /** ARN of the task that this driver is, where it is one. */
@@ -78,7 +80,10 @@ export function taskRequest(place: TaskPlace, plan: TaskPlan): RunTaskCommandInp
     networkConfiguration: {
       awsvpcConfiguration: {
         subnets: [...place.subnets],
-        securityGroups: [...place.securityGroups],
+        securityGroups: [
+          ...place.securityGroups,
+          ...(spec.network === "public" ? (place.networkedGroups ?? []) : []),
+        ],
         assignPublicIp: "DISABLED",
       },
     },

@@ -276,6 +276,19 @@ describe("a task that does not start", () => {
   });
 });
 
+it("a sandbox whose task may use the network has the group that reaches the proxy, and no other one has", async () => {
+  const { ecs, provider } = await open({ networkedGroups: ["sg-proxy"] });
+  await provider.create({ ...SPEC, network: "public" }, lease());
+  await provider.create(SPEC, lease(2));
+  const groups = ecs.requests.map(
+    request => request.networkConfiguration?.awsvpcConfiguration?.securityGroups,
+  );
+  expect(groups).toEqual([["sg-1", "sg-proxy"], ["sg-1"]]);
+  await expect(provider.create({ ...SPEC, network: "host" }, lease(3))).rejects.toMatchObject({
+    name: "InputError",
+  });
+});
+
 it("a task says whose it is, until when, and where it is, and is given no role and no address of the internet", async () => {
   const driver = "arn:aws:ecs:eu-west-1:000000000000:task/t1/driver";
   const { ecs, provider } = await open({ driver, tags: { "t1:run": "r" } });
