@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { type Capability, capabilitiesOf, type EmulatorKind } from "./capabilities.ts";
-import { deploy } from "./deploy.ts";
+import { deploy, destroy } from "./deploy.ts";
 import { buildImages, DOCKER_OPTIONS } from "./images.ts";
 import { findLocalstack, startLocalstack } from "./localstack.ts";
 import { findMinistack, startMinistack } from "./ministack.ts";
@@ -38,11 +38,16 @@ export default async function setup(project: TestProject): Promise<(() => Promis
     return undefined;
   }
   const { kind, emulator } = started;
-  const stop = async (): Promise<void> => {
-    await emulator.stop();
-    await rm(folder, { recursive: true, force: true });
-  };
   const can = capabilitiesOf(kind);
+  const stop = async (): Promise<void> => {
+    // One of our own forgets everything when it ends; in the light lane that is enough.
+    try {
+      if (kind !== "ministack" && can.includes("stacks")) await destroy(emulator.environment);
+    } finally {
+      await emulator.stop();
+      await rm(folder, { recursive: true, force: true });
+    }
+  };
   try {
     if (can.includes("stacks")) await deploy(emulator.environment);
   } catch (error) {
