@@ -25,10 +25,10 @@ export const FARGATE_ENVIRONMENT = {
   T1_SANDBOX_FAMILIES: z.string().min(1),
   T1_SANDBOX_SUBNETS: Items,
   T1_SANDBOX_GROUP: Items,
-  /** In deployments with a proxy: the group of sandboxes that may speak to it, and its address. */
-  T1_NETWORKED_GROUP: z.string().min(1).optional(),
-  T1_PROXY_URL: z.url().optional(),
   T1_TOOLKIT_IMAGE: z.string().min(1),
+  /** With a proxy only: what sandboxes of tasks that may use the network have beside their group, and where it is. */
+  T1_NETWORKED_GROUP: Items.optional(),
+  T1_PROXY_URL: z.url().optional(),
   /** Of the deployment. */
   T1_SANDBOX_MARKET: z.enum(["spot-first", "on-demand"]),
   /** In which this driver runs: on demand is where a group is played again that Spot has interrupted. */

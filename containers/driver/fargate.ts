@@ -5,7 +5,7 @@ import type { ImageServices } from "../../src/pipeline/task-image.ts";
 import { createPreparedImages, findPreparedImage } from "../../src/sandbox/fargate/prepared-images.ts";
 import { FargateProvider } from "../../src/sandbox/fargate/provider.ts";
 import { readStop } from "../../src/sandbox/fargate/stop-records.ts";
-import { type Images, readImages } from "../../src/sandbox/image/images-file.ts";
+import { type Images, type PhaseNetwork, readImages } from "../../src/sandbox/image/images-file.ts";
 import type { SandboxProvider } from "../../src/sandbox/sandbox.ts";
 import { type PhasePrefix, parsePhase } from "../../src/store/keys.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
@@ -35,28 +35,26 @@ export async function openFargate(
     cluster: env.T1_CLUSTER,
     subnets: env.T1_SANDBOX_SUBNETS,
     securityGroups: env.T1_SANDBOX_GROUP,
-    networkedGroup: env.T1_NETWORKED_GROUP,
+    networkedGroups: env.T1_NETWORKED_GROUP ?? [],
     market: env.T1_MARKET === "FARGATE" ? "on-demand" : env.T1_SANDBOX_MARKET,
     findImage: reference => findPreparedImage(reference, prepared),
     findStop: arn => readStop(store, arn),
     tags: { "t1:run": parsePhase(phase).run },
     ...(driver === undefined ? {} : { driver }),
   });
-  const images = { ...readImages(undefined), ...throughProxy(env.T1_PROXY_URL) };
+  const images = { ...readImages(undefined), ...networkOf(env.T1_PROXY_URL) };
   return { sandboxes, images: { images, builder: createPreparedImages(prepared) } };
 }
 
-/** Agents and tests whose task asks for the network are told of the proxy; for the others there is no way to it. */
-function throughProxy(proxy: string | undefined): Partial<Pick<Images, "agent" | "verifier">> {
-  if (proxy === undefined) return {};
+/** Programs find the proxy by these names, some by the large ones and some by the small ones. */
+function networkOf(proxyUrl: string | undefined): Partial<Pick<Images, "agent" | "verifier">> {
+  if (proxyUrl === undefined) return {};
   const names = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"];
+  const proxies = Object.fromEntries(names.map(name => [name, proxyUrl]));
+  // What a task serves to itself is no business of the proxy's, which would refuse it.
   const loopback = "localhost,127.0.0.1,::1";
-  const env = {
-    ...Object.fromEntries(names.map(name => [name, proxy])),
-    no_proxy: loopback,
-    NO_PROXY: loopback,
-  };
-  const phase = { network: "public", env } as const;
+  const env = { ...proxies, no_proxy: loopback, NO_PROXY: loopback };
+  const phase: PhaseNetwork = { network: "public", env };
   return { agent: phase, verifier: phase };
 }
 

@@ -150,14 +150,16 @@ export class SandboxesStack extends Stack {
         T1_SANDBOX_FAMILIES: `${config.name}-sandbox-`,
         T1_SANDBOX_SUBNETS: network.sandboxSubnets.map(subnet => subnet.subnetId).join(","),
         T1_SANDBOX_GROUP: network.groups.sandbox.securityGroupId,
+        ...(network.groups.egress === undefined
+          ? {}
+          : {
+              T1_NETWORKED_GROUP: network.groups.egress.networked.securityGroupId,
+              T1_PROXY_URL: `http://proxy.${config.name}.internal:${PROXY_PORT}`,
+            }),
         T1_TOOLKIT_IMAGE: images.own["sandbox-toolkit"].repositoryUriForTag(config.imageTag),
         T1_SANDBOX_MARKET: config.sandboxes.spot ? "spot-first" : "on-demand",
         T1_SAMPLER_URL: `http://sampler.${config.name}.internal:${SAMPLER_PORT}`,
         T1_DEADLINE_SECONDS: String(Math.round(config.drivers.maxHours * 3600)),
-        ...(network.groups.egress !== undefined && {
-          T1_NETWORKED_GROUP: network.groups.egress.networked.securityGroupId,
-          T1_PROXY_URL: `http://proxy.${config.name}.internal:${PROXY_PORT}`,
-        }),
       },
       logging: LogDrivers.awsLogs({
         streamPrefix: "driver",

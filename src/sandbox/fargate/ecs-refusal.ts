@@ -81,7 +81,7 @@ export function refusalOfFailures(failures: readonly EcsFailure[]): EcsRefusal {
 
 /** What a refusal is to whoever asked for a sandbox, when it did not pass in time. */
 export function failureOfRefusal(what: string, refusal: EcsRefusal): Error {
-  if (mayPass(refusal)) {
+  if (mayPass(refusal) || refusal.kind === "token-used") {
     const detail = `${what} cannot be had: ${refusal.message}`;
     return new Failure("SandboxUnavailable", detail, { retryable: true, cause: refusal });
   }

@@ -8,8 +8,8 @@ import {
   StopTaskCommand,
   type Task,
 } from "@aws-sdk/client-ecs";
-import { type EcsRefusal, refusalOfError, refusalOfFailures } from "./ecs-refusal.ts";
-import { type Pauses, patiently } from "./patience.ts";
+import { refusalOfError, refusalOfFailures } from "./ecs-refusal.ts";
+import { type PatienceOptions, type Pauses, patiently } from "./patience.ts";
 
 /** As many as DescribeTasks takes. */
 const DESCRIBED_AT_ONCE = 100;
@@ -38,7 +38,7 @@ export class EcsTasks {
    */
   run(
     request: RunTaskCommandInput,
-    patience: { readonly untilMs: number; readonly isFinal?: (refusal: EcsRefusal) => boolean },
+    patience: Pick<PatienceOptions, "untilMs" | "isFinal" | "signal">,
   ): Promise<string> {
     const { client, pauses } = this.#options;
     return patiently(

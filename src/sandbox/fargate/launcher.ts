@@ -1,13 +1,12 @@
 // From a lease to a task that runs: started under a token of the lease, waited for, and started anew when it ended before
 // it ran; on Spot first, then on demand.
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Task } from "@aws-sdk/client-ecs";
 import { Failure } from "../../failure/errors.ts";
-import { lost, nameOf } from "../daemon/leased-sandbox.ts";
+import { nameOf } from "../daemon/leased-sandbox.ts";
 import type { Lease, SandboxSpec } from "../sandbox.ts";
 import { EcsRefusal, failureOfRefusal } from "./ecs-refusal.ts";
 import type { EcsTasks } from "./ecs-tasks.ts";
-import { jittered, type Pauses } from "./patience.ts";
+import { jittered, type Pauses, pause } from "./patience.ts";
 import { failureOfStart, type Stopped } from "./stop-failure.ts";
 import {
   addressOf,
@@ -33,6 +32,8 @@ export interface LauncherOptions {
   readonly pauses: Pauses;
   /** For capacity, a place in the account, and the pull of images, all together. */
   readonly patienceMs: number;
+  /** Nobody wants tasks any more: its reason is what those get who wait for one. */
+  readonly signal: AbortSignal;
 }
 
 export interface Wanted {
@@ -51,8 +52,7 @@ export class Launcher {
 
   /** @throws Failure SandboxUnavailable; InputError when the deployment has to be changed */
   async start(wanted: Wanted): Promise<StartedTask> {
-    const { pauses, patienceMs } = this.#options;
-    const what = nameOf(wanted.lease);
+    const { pauses, patienceMs, signal } = this.#options;
     const untilMs = Math.min(Date.now() + patienceMs, wanted.lease.deadlineMs);
     let { market } = wanted;
     for (let launch = 0; ; launch++) {
@@ -61,8 +61,8 @@ export class Launcher {
       const { isOnOtherMarket, error } = started;
       if (isOnOtherMarket) market = "FARGATE";
       const pauseMs = jittered(Math.min(pauses.firstMs * 2 ** launch, pauses.longestMs));
-      if (Date.now() + pauseMs > untilMs) throw error ?? lost(what, "its deadline passed before it was made");
-      await sleep(pauseMs);
+      if (Date.now() + pauseMs > untilMs) throw error;
+      await pause(pauseMs, signal);
     }
   }
 
@@ -81,22 +81,23 @@ export class Launcher {
     wanted: Wanted,
     launch: number,
     untilMs: number,
-  ): Promise<StartedTask | { readonly isOnOtherMarket: boolean; readonly error?: Failure }> {
-    const { ecs, place } = this.#options;
+  ): Promise<StartedTask | { readonly isOnOtherMarket: boolean; readonly error: Error }> {
+    const { ecs, place, signal } = this.#options;
     const { market, lease } = wanted;
     const request = taskRequest(place, { ...wanted, launch });
     const isFinal = ({ kind }: EcsRefusal): boolean => kind === "no-capacity" && market === "FARGATE_SPOT";
     let arn: string;
     try {
-      arn = await ecs.run(request, { untilMs, isFinal });
+      arn = await ecs.run(request, { untilMs, isFinal, signal });
     } catch (error) {
       if (!(error instanceof EcsRefusal)) throw error;
-      if (isFinal(error)) return { isOnOtherMarket: true };
+      const failure = failureOfRefusal(nameOf(lease), error);
+      if (isFinal(error)) return { isOnOtherMarket: true, error: failure };
       // Another driver had this lease, or we did and gave up: what it started is there, or has ended.
       if (error.kind === "token-used")
-        return (await this.#taken(lease, untilMs)) ?? { isOnOtherMarket: false };
+        return (await this.#taken(lease, untilMs)) ?? { isOnOtherMarket: false, error: failure };
       if (error.kind === "unreachable") await this.#stopUnheard(lease);
-      throw failureOfRefusal(nameOf(lease), error);
+      throw failure;
     }
     const tokens = tokensOf(request);
     if (tokens === undefined) throw new Error("a request of ours has tokens");
@@ -112,13 +113,17 @@ export class Launcher {
 
   async #await(lease: Lease, arn: string, tokens: Tokens, untilMs: number) {
     const what = nameOf(lease);
-    const task = await this.#options.watch
-      .until(arn, other => isUp(other) || isOver(other), { untilMs })
-      .catch((error: unknown) => {
-        throw error instanceof EcsRefusal ? failureOfRefusal(what, error) : error;
-      });
+    const { watch, ecs, signal } = this.#options;
+    const waiting = watch.until(arn, other => isUp(other) || isOver(other) || signal.aborted, { untilMs });
+    const task = await waiting.catch((error: unknown) => {
+      throw error instanceof EcsRefusal ? failureOfRefusal(what, error) : error;
+    });
+    if (signal.aborted) {
+      await ecs.stop(arn, "its driver ends").catch(() => undefined); // the sweeper will
+      signal.throwIfAborted();
+    }
     if (typeof task === "string") {
-      await this.#options.ecs.stop(arn, "it did not start in time").catch(() => undefined); // the sweeper will
+      await ecs.stop(arn, "it did not start in time").catch(() => undefined); // the sweeper will
       const why = task === "late" ? "it did not start in time" : "ECS does not know its task";
       const error = new Failure("SandboxUnavailable", `${what} cannot be had: ${why}`, { retryable: true });
       if (task === "late") throw error;

@@ -12,6 +12,8 @@ export interface PatienceOptions {
   readonly pauses: Pauses;
   /** Unix ms. */
   readonly untilMs: number;
+  /** Ends a pause, with its reason. */
+  readonly signal?: AbortSignal | undefined;
   /** Not repeated, though it may pass: there is another way. */
   readonly isFinal?: (refusal: EcsRefusal) => boolean;
 }
@@ -19,18 +21,25 @@ export interface PatienceOptions {
 /** @throws EcsRefusal the last one */
 export async function patiently<Value>(
   attempt: () => Promise<Value>,
-  { pauses, untilMs, isFinal = () => false }: PatienceOptions,
+  { pauses, untilMs, signal, isFinal = () => false }: PatienceOptions,
 ): Promise<Value> {
   for (let count = 0; ; count++) {
+    signal?.throwIfAborted();
     try {
       return await attempt();
     } catch (error) {
       const refusal = refusalOfError(error);
       const pauseMs = jittered(Math.min(pauses.firstMs * 2 ** count, pauses.longestMs));
       if (!mayPass(refusal) || isFinal(refusal) || Date.now() + pauseMs > untilMs) throw refusal;
-      await sleep(pauseMs);
+      await pause(pauseMs, signal);
     }
   }
+}
+
+/** @throws the signal's reason */
+export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => undefined);
+  signal?.throwIfAborted();
 }
 
 export function jittered(ms: number): number {

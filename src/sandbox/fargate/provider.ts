@@ -103,10 +103,10 @@ export class FargateProvider implements SandboxProvider {
   readonly #sandboxes = new Map<string, Promise<LeasedSandbox>>();
   /** Leases that Spot has interrupted: their next sandbox is on demand. */
   readonly #interrupted = new Set<string>();
-  #isDisposed = false;
+  readonly #disposal = new AbortController();
 
   constructor(options: FargateOptions) {
-    const { client, cluster, subnets, securityGroups, networkedGroup, tags = {}, driver } = options;
+    const { client, cluster, subnets, securityGroups, networkedGroups = [], tags = {}, driver } = options;
     this.#options = options;
     this.#timing = { ...TIMING, ...options.timing };
     const { pauses, looks, patienceMs, unknownAfterMs } = this.#timing;
@@ -115,8 +115,9 @@ export class FargateProvider implements SandboxProvider {
       describe: arns => this.#ecs.describe(arns),
       ...{ pauses: looks, unknownAfterMs },
     });
-    const place = { cluster, subnets, securityGroups, networkedGroup, tags, driver };
-    this.#launcher = new Launcher({ ecs: this.#ecs, watch: this.#watch, place, pauses, patienceMs });
+    const place = { cluster, subnets, securityGroups, networkedGroups, tags, driver };
+    const { signal } = this.#disposal;
+    this.#launcher = new Launcher({ ecs: this.#ecs, watch: this.#watch, place, pauses, patienceMs, signal });
     this.#bucket = new TokenBucket(this.#timing.creation);
   }
 
@@ -160,7 +161,8 @@ export class FargateProvider implements SandboxProvider {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isDisposed = true;
+    // Spot leaves a driver two minutes: who still waits for a task gets none.
+    this.#disposal.abort(lost("a sandbox that had not started", "its driver ends"));
     const ends = await Promise.allSettled(
       [...this.#sandboxes.values()].map(made =>
         made.then(
@@ -173,7 +175,8 @@ export class FargateProvider implements SandboxProvider {
   }
 
   #once(lease: Lease, make: () => Promise<LeasedSandbox>): Promise<LeasedSandbox> {
-    if (this.#isDisposed) throw new InvariantError("the provider is disposed of", { lease: lease.id });
+    if (this.#disposal.signal.aborted)
+      throw new InvariantError("the provider is disposed of", { lease: lease.id });
     const key = keyOf(lease);
     const existing = this.#sandboxes.get(key);
     if (existing !== undefined) return existing;
@@ -185,9 +188,8 @@ export class FargateProvider implements SandboxProvider {
 
   async #create(spec: SandboxSpec, lease: Lease): Promise<LeasedSandbox> {
     assertSpec(spec);
-    const image = await this.#options.findImage(
-      referenceOf(spec, this.#options.networkedGroup !== undefined),
-    );
+    assertNetwork(spec, this.#options.networkedGroups ?? []);
+    const image = await this.#options.findImage(referenceOf(spec));
     if (!(lease.deadlineMs > Date.now())) throw lost(nameOf(lease), "its deadline passed before it was made");
     await this.#bucket.take();
     const isSpot = this.#options.market === "spot-first" && !this.#interrupted.has(lease.id);
@@ -351,15 +353,17 @@ function readChanges(body: Uint8Array): Changes {
   });
 }
 
-function referenceOf({ image, network }: SandboxSpec, hasProxy: boolean): string {
-  if (network !== "none" && !(network === "public" && hasProxy)) {
-    throw new InputError({
-      what: `a sandbox on Fargate has no network ${JSON.stringify(network)}`,
-      where: "specification of a sandbox",
-      expected: `network none${hasProxy ? " or public" : ": its subnets have no way out"}`,
-      fix: "bake what the task downloads into its image, leave it out of the pool, or deploy with network.egress",
-    });
-  }
+function assertNetwork({ network }: SandboxSpec, networkedGroups: readonly string[]): void {
+  if (network === "none" || (network === "public" && networkedGroups.length > 0)) return;
+  throw new InputError({
+    what: `a sandbox of this deployment has no network ${JSON.stringify(network)}`,
+    where: "specification of a sandbox",
+    expected: "network none: its subnets have no way out",
+    fix: "bake what the task downloads into its image, deploy with network.egress, or leave it out of the pool",
+  });
+}
+
+function referenceOf({ image }: SandboxSpec): string {
   switch (image.kind) {
     case "docker":
       return image.reference;

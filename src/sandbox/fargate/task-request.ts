@@ -32,8 +32,8 @@ export interface TaskPlace {
   readonly cluster: string;
   readonly subnets: readonly string[];
   readonly securityGroups: readonly string[];
-  /** Added for a sandbox whose network is `public`: it leads to a proxy. Without it there is no such sandbox. */
-  readonly networkedGroup?: string | undefined;
+  /** What a sandbox has beside these when its spec's network is public; without any, such specs are refused. */
+  readonly networkedGroups?: readonly string[];
   /** Added to each task, for budgets. */
   readonly tags: Readonly<Record<string, string>>;
   /** ARN of the task that this driver is, where it is one. */
@@ -80,7 +80,10 @@ export function taskRequest(place: TaskPlace, plan: TaskPlan): RunTaskCommandInp
     networkConfiguration: {
       awsvpcConfiguration: {
         subnets: [...place.subnets],
-        securityGroups: [...place.securityGroups, ...groupsOfNetwork(place, spec)],
+        securityGroups: [
+          ...place.securityGroups,
+          ...(spec.network === "public" ? (place.networkedGroups ?? []) : []),
+        ],
         assignPublicIp: "DISABLED",
       },
     },
@@ -89,10 +92,6 @@ export function taskRequest(place: TaskPlace, plan: TaskPlan): RunTaskCommandInp
     propagateTags: "TASK_DEFINITION",
     tags: tagsOf(place, lease),
   };
-}
-
-function groupsOfNetwork({ networkedGroup }: TaskPlace, { network }: SandboxSpec): string[] {
-  return network === "public" && networkedGroup !== undefined ? [networkedGroup] : [];
 }
 
 function tagsOf({ tags, driver }: TaskPlace, { id, generation, deadlineMs }: Lease): Tag[] {

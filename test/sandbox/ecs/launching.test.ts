@@ -5,6 +5,7 @@ import { capturedText } from "../../../src/sandbox/captured-text.ts";
 import type { FargateOptions } from "../../../src/sandbox/fargate/provider.ts";
 import { TAG } from "../../../src/sandbox/fargate/task-request.ts";
 import type { Lease, Sandbox, SandboxSpec } from "../../../src/sandbox/sandbox.ts";
+import type { EcsDouble } from "./ecs-double.ts";
 import { type FargateForTests, openFargate } from "./fargate-for-tests.ts";
 import { FAILURES, REFUSALS, type RequestFault, STOPS } from "./faults.ts";
 
@@ -233,6 +234,25 @@ describe("a task that does not start", () => {
     await expect.poll(() => ecs.livingArns, { timeout: 20_000 }).toEqual([]);
   });
 
+  it.each([
+    ["a task that stays pending", (ecs: EcsDouble) => ecs.failStarts({ kind: "never" })],
+    ["ECS to take its request", (ecs: EcsDouble) => ecs.failRequests("RunTask", REFUSALS.throttled, 1_000)],
+  ])(
+    "while it waits for %s: is given up at once when its driver ends, and leaves nothing",
+    async (_, prepare) => {
+      const { ecs, provider } = await open();
+      prepare(ecs);
+      const made = provider.create(SPEC, lease());
+      const given = expect(made).rejects.toMatchObject({ name: "SandboxLost", retryable: true });
+      await expect.poll(() => ecs.calls.length, { timeout: 20_000 }).toBeGreaterThan(2);
+      const startedAt = performance.now();
+      await provider[Symbol.asyncDispose]();
+      await given;
+      expect(performance.now() - startedAt).toBeLessThan(10_000); // its patience is 30 s
+      await expect.poll(() => ecs.livingArns, { timeout: 20_000 }).toEqual([]);
+    },
+  );
+
   it("is not known to ECS right after RunTask: is waited for, since reads follow writes late", async () => {
     const { ecs, provider } = await open();
     ecs.failStarts({ kind: "hidden", descriptions: 4 });
@@ -256,14 +276,17 @@ describe("a task that does not start", () => {
   });
 });
 
-it("a sandbox that may use the network has the group that leads to the proxy, others do not", async () => {
-  const { ecs, provider } = await open({ networkedGroup: "sg-net" });
+it("a sandbox whose task may use the network has the group that reaches the proxy, and no other one has", async () => {
+  const { ecs, provider } = await open({ networkedGroups: ["sg-proxy"] });
   await provider.create({ ...SPEC, network: "public" }, lease());
   await provider.create(SPEC, lease(2));
-  expect(
-    ecs.requests.map(request => request.networkConfiguration?.awsvpcConfiguration?.securityGroups),
-  ).toEqual([["sg-1", "sg-net"], ["sg-1"]]);
-  await expect(provider.create({ ...SPEC, network: "host" }, lease(3))).rejects.toThrow("none or public");
+  const groups = ecs.requests.map(
+    request => request.networkConfiguration?.awsvpcConfiguration?.securityGroups,
+  );
+  expect(groups).toEqual([["sg-1", "sg-proxy"], ["sg-1"]]);
+  await expect(provider.create({ ...SPEC, network: "host" }, lease(3))).rejects.toMatchObject({
+    name: "InputError",
+  });
 });
 
 it("a task says whose it is, until when, and where it is, and is given no role and no address of the internet", async () => {
