@@ -61,9 +61,18 @@ export async function startContainer(
   const started = spawn("bwrap", [...options, ...words], {
     stdio: ["ignore", "ignore", process.env.T1_ECS_LOG === undefined ? "ignore" : "inherit"],
     env: { PATH: process.env.PATH },
+    detached: true, // leads a group: killed alone too early, it would leave what it has just forked
   });
   const ended = new Promise<number>(resolve =>
     started.once("exit", (code, signal) => resolve(code ?? (signal === "SIGKILL" ? 137 : 143))),
   ).finally(() => rmSync(folder, { recursive: true, force: true }));
-  return { process: started, ended, kill: () => started.kill("SIGKILL") };
+  return { process: started, ended, kill: () => killGroup(started) };
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // it has ended
+  }
 }
