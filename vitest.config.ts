@@ -13,6 +13,8 @@ const shared = {
 const LONG = [
   "test/long/**/*.test.ts",
   "{src,test}/sandbox/docker/**/*.test.ts",
+  "src/sandbox/fargate/provider.test.ts",
+  "test/sandbox/ecs/life.test.ts",
   "src/sandbox/image/docker-builder.test.ts",
   "src/store/s3/s3-store.test.ts",
 ];

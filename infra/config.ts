@@ -5,20 +5,10 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { InputError } from "../src/failure/errors.ts";
 import { INSTANCE_NAMES } from "../src/planning/prices.ts";
+import { FARGATE_MEMORY } from "../src/sandbox/fargate/task-size.ts";
 
 const Count = z.int().positive();
 const Usd = z.number().positive();
-
-/** CPU units of Fargate: 1024 are one vCPU. Memory in MiB. */
-const FARGATE_MEMORY: Readonly<Record<number, readonly [min: number, max: number]>> = {
-  256: [512, 2048],
-  512: [1024, 4096],
-  1024: [2048, 8192],
-  2048: [4096, 16_384],
-  4096: [8192, 30_720],
-  8192: [16_384, 61_440],
-  16384: [32_768, 122_880],
-};
 
 function taskSize(cpu: number, memoryMiB: number, what: string) {
   return z

@@ -42,12 +42,16 @@ export class ImagesStack extends Stack {
     this.tasks = repository("tasks", TagMutability.IMMUTABLE);
     this.build = this.#project(
       "Build",
-      "Builds T1_DOCKERFILE from the archive at T1_CONTEXT and pushes it as T1_IMAGE",
+      "Builds T1_DOCKERFILE from the archive at T1_CONTEXT, pushes it as T1_IMAGE and writes its config to T1_CONFIG",
       store,
       [
         'aws s3 cp "$T1_CONTEXT" context.tar && mkdir context && tar -xf context.tar -C context',
         // Tags of task images are hashes of their contexts: what is there already is the same.
         'docker manifest inspect "$T1_IMAGE" > found 2>&1 || { docker build --tag "$T1_IMAGE" --file "context/$T1_DOCKERFILE" context && docker push "$T1_IMAGE"; }',
+        // What runs it on Fargate starts our daemon in place of its entry point, and has to know that.
+        'docker image inspect "$T1_IMAGE" > found 2>&1 || docker pull --quiet "$T1_IMAGE"',
+        "docker image inspect --format '{{json .Config}}' \"$T1_IMAGE\" > config.json",
+        'aws s3 cp config.json "$T1_CONFIG"',
       ],
     );
   }
@@ -66,6 +70,7 @@ export class ImagesStack extends Stack {
         statements: [
           allow(["logs:CreateLogStream", "logs:PutLogEvents"], [log.logGroupArn, `${log.logGroupArn}:*`]),
           allow(["s3:GetObject"], [store.arnForObjects("builds/*"), store.arnForObjects("pools/*")]),
+          allow(["s3:PutObject"], [store.arnForObjects("builds/*.config.json")]),
           allow(["ecr:GetAuthorizationToken"], ["*"]), // has no resource-level permissions
           allow(
             [

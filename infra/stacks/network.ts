@@ -24,7 +24,7 @@ import {
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { PrivateDnsNamespace } from "aws-cdk-lib/aws-servicediscovery";
 import type { Construct } from "constructs";
-import { AGENT_PORT, VERIFIER_PORT } from "../../src/planning/sandbox-task.ts";
+import { PORTS } from "../../src/sandbox/fargate/task-request.ts";
 import type { DeploymentConfig } from "../config.ts";
 import { dnsDomains } from "../dns-domains.ts";
 
@@ -125,7 +125,7 @@ export class NetworkStack extends Stack {
     const endpoints = group("EndpointsGroup", "Interface endpoints that sandboxes pull images by", false);
     sandbox.addIngressRule(
       driver,
-      Port.tcpRange(AGENT_PORT, VERIFIER_PORT),
+      Port.tcpRange(PORTS.agent, PORTS.verifier),
       "the driver speaks to the daemons of agent and verifier",
     );
     sandbox.addEgressRule(endpoints, Port.tcp(443), "image manifests");

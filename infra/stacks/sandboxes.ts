@@ -23,7 +23,7 @@ import { allow, arn, machineArn } from "../constructs/permissions.ts";
 import { StageFunction } from "../constructs/stage-function.ts";
 import { machineNames } from "../machine-names.ts";
 import type { ImagesStack } from "./images.ts";
-import { type NetworkStack, SAMPLER_PORT } from "./network.ts";
+import { type NetworkStack, PROXY_PORT, SAMPLER_PORT } from "./network.ts";
 
 export interface SandboxesProps extends StackProps {
   readonly config: DeploymentConfig;
@@ -108,10 +108,14 @@ export class SandboxesStack extends Stack {
     const inCluster = { ArnEquals: { "ecs:cluster": this.cluster.clusterArn } };
     for (const statement of [
       allow(["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], [store.arnForObjects("runs/*")]),
-      allow(["s3:GetObject"], [store.arnForObjects("pools/*"), store.arnForObjects("images/*")]),
+      allow(
+        ["s3:GetObject"],
+        ["pools/*", "images/*", "stops/*"].map(keys => store.arnForObjects(keys)),
+      ),
       allow(["s3:ListBucket"], [store.bucketArn]),
       allow(["ecs:RunTask"], [arn("ecs", `task-definition/${config.name}-sandbox-*`)], inCluster),
       allow(["ecs:StopTask", "ecs:DescribeTasks"], [tasks], inCluster),
+      allow(["ecs:ListTasks"], ["*"], inCluster), // names a container instance, which Fargate has none of
       allow(["ecs:TagResource"], [tasks], { StringEquals: { "ecs:CreateAction": "RunTask" } }),
       // The one role it may hand to a sandbox; with it in place of a task role nothing could be done but pull images.
       allow(["iam:PassRole"], [this.sandboxExecutionRole.roleArn], {
@@ -131,6 +135,11 @@ export class SandboxesStack extends Stack {
     });
     definition.addContainer(DRIVER_CONTAINER, {
       image: ContainerImage.fromEcrRepository(images.own.driver, config.imageTag),
+      healthCheck: {
+        command: ["CMD", "node", "containers/heartbeat.ts"],
+        interval: Duration.seconds(30),
+        startPeriod: Duration.seconds(60),
+      },
       // Ends sandboxes and flushes on SIGTERM; Spot gives two minutes.
       stopTimeout: Duration.seconds(120),
       readonlyRootFilesystem: false,
@@ -141,9 +150,14 @@ export class SandboxesStack extends Stack {
         T1_SANDBOX_FAMILIES: `${config.name}-sandbox-`,
         T1_SANDBOX_SUBNETS: network.sandboxSubnets.map(subnet => subnet.subnetId).join(","),
         T1_SANDBOX_GROUP: network.groups.sandbox.securityGroupId,
+        T1_TOOLKIT_IMAGE: images.own["sandbox-toolkit"].repositoryUriForTag(config.imageTag),
         T1_SANDBOX_MARKET: config.sandboxes.spot ? "spot-first" : "on-demand",
         T1_SAMPLER_URL: `http://sampler.${config.name}.internal:${SAMPLER_PORT}`,
         T1_DEADLINE_SECONDS: String(Math.round(config.drivers.maxHours * 3600)),
+        ...(network.groups.egress !== undefined && {
+          T1_NETWORKED_GROUP: network.groups.egress.networked.securityGroupId,
+          T1_PROXY_URL: `http://proxy.${config.name}.internal:${PROXY_PORT}`,
+        }),
       },
       logging: LogDrivers.awsLogs({
         streamPrefix: "driver",

@@ -17,11 +17,12 @@ import { phasePool } from "../../src/pipeline/phase-pool.ts";
 import { readPlan } from "../../src/pipeline/plan.ts";
 import { fetchTasks, storedPoolName } from "../../src/pipeline/stored-pool.ts";
 import { sandboxTaskDefinition } from "../../src/planning/sandbox-task.ts";
+import { copyText, imageSourceHash, preparedImageKey } from "../../src/sandbox/fargate/prepared-images.ts";
 import { packFolder } from "../../src/sandbox/tar.ts";
 import type { PhasePrefix } from "../../src/store/keys.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
-import { sha256 } from "../../src/store/sha256.ts";
 import { loadTask } from "../../src/task/load.ts";
+import type { EnvironmentSource } from "../../src/task/task.ts";
 import { NumberText, Phase } from "../schemas.ts";
 import { readEnvironment, sandboxKind, stageHandler } from "../stage-handler.ts";
 import { type ImageServices, prepareImages, type SandboxSource } from "./sandbox-images.ts";
@@ -52,24 +53,33 @@ async function readSources(store: ObjectStore, phase: PhasePrefix, folder: strin
     throw new InvariantError("preflight lets stored pools pass, nothing else", { poolFolder });
   const tasks = [...new Set((await readPlan(store, phase)).map(({ task }) => task))];
   await fetchTasks({ pool: name, tasks, into: folder }, { store });
-  return Promise.all(tasks.map(task => readSource(join(folder, task))));
+  return (await Promise.all(tasks.map(task => readTaskSources(join(folder, task))))).flat();
 }
 
-async function readSource(folder: string): Promise<SandboxSource> {
-  const { environment, hashes } = await loadTask(folder);
+/** Its own image, and those of verifiers that have one of theirs. */
+async function readTaskSources(folder: string): Promise<readonly SandboxSource[]> {
+  const { environment, steps } = await loadTask(folder);
+  const separate = steps.flatMap(({ verifier: { place } }) =>
+    place.kind === "separate" ? [place.source] : [],
+  );
+  return Promise.all([environment, ...separate].map(source => readSource(source, folder)));
+}
+
+async function readSource(environment: EnvironmentSource, task: string): Promise<SandboxSource> {
   switch (environment.kind) {
     case "dockerfile": {
-      const from = environment.folder;
-      return { hash: hashes.environment, task: folder, context: () => packFolder(from) };
+      const { dockerfile, folder: context } = environment;
+      const hash = await imageSourceHash({ kind: "dockerfile", dockerfile, context });
+      return { hash, task, context: () => packFolder(context) };
     }
     case "image": {
-      const text = `FROM ${environment.image}\n`;
-      return { hash: sha256(Buffer.from(text)), task: folder, context: () => packText("Dockerfile", text) };
+      const hash = await imageSourceHash({ kind: "image", name: environment.image });
+      return { hash, task, context: () => packText("Dockerfile", copyText(environment.image)) };
     }
     case "compose":
       throw new InputError({
         what: "the task is built from docker-compose",
-        where: folder,
+        where: task,
         expected: "a Dockerfile or an image: a sandbox is one container here",
         fix: "leave it out of the pool",
       });
@@ -105,9 +115,11 @@ function imageServices(store: ObjectStore): ImageServices {
   return {
     store,
     registerPauseMs: REGISTER_PAUSE_MS,
-    startBuild: async ({ hash, contextKey, token }) => {
+    recordKey: hash => preparedImageKey(hash, env.T1_TOOLKIT_IMAGE),
+    startBuild: async ({ hash, contextKey, configKey, token }) => {
       const variables = {
         T1_CONTEXT: `${env.T1_STORE_URL}/${contextKey}`,
+        T1_CONFIG: `${env.T1_STORE_URL}/${configKey}`,
         T1_DOCKERFILE: "Dockerfile",
         T1_IMAGE: imageOf(hash),
       };

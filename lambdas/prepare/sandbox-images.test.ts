@@ -44,11 +44,14 @@ async function services(change: Partial<ImageServices> = {}) {
     },
     buildStatus: async id => built.get(id) ?? "failed",
     register: ecs.register,
+    recordKey: hash => `images/${hash}/x.json`,
     registerPauseMs: 0,
     ...change,
   };
-  const finish = (status: "succeeded" | "failed") => {
+  const finish = async (status: "succeeded" | "failed") => {
     for (const id of built.keys()) built.set(id, status);
+    const config = Buffer.from(JSON.stringify({ Env: ["PATH=/opt/bin"], Entrypoint: ["/init.sh"] }));
+    for (const hash of starts) await store.put(`builds/${hash}.config.json`, config, { ifNoneMatch: "*" });
   };
   return { all, ecs, starts, finish };
 }
@@ -57,7 +60,7 @@ it("B17: 200 episodes over 20 images make 20 builds and 20 registrations, once a
   const { all, ecs, starts, finish } = await services();
   expect(await prepareImages(sources, all)).toEqual({ waiting: 20, registered: 0 });
   expect(await prepareImages(sources, all)).toEqual({ waiting: 20, registered: 0 });
-  finish("succeeded");
+  await finish("succeeded");
   expect(await prepareImages(sources, all)).toEqual({ waiting: 0, registered: 20 });
   expect(await prepareImages(sources, all)).toEqual({ waiting: 0, registered: 0 });
   expect(starts.sort()).toEqual([...hashes].sort());
@@ -68,7 +71,7 @@ it("goes on after a throttled registration with what is missing", async () => {
   const few = registrar(5);
   const { all, finish } = await services({ register: few.register });
   await prepareImages(sources, all);
-  finish("succeeded");
+  await finish("succeeded");
   await expect(prepareImages(sources, all)).rejects.toThrow("ThrottlingException");
   for (let count = 0; count < 15; count++) few.refill();
   expect(await prepareImages(sources, all)).toEqual({ waiting: 0, registered: 15 });
@@ -79,7 +82,7 @@ it("a failed build names the task, and is started anew by the next try", async (
   const { all, starts, finish } = await services();
   const [source] = sources;
   await prepareImages([source], all);
-  finish("failed");
+  await finish("failed");
   await expect(prepareImages([source], all)).rejects.toMatchObject({
     name: "InputError",
     message: expect.stringContaining("task-0"),

@@ -3,10 +3,13 @@
 // so a family is named by the content, and what was registered is looked up in the store first.
 //   builds/<hash>.tar          build context
 //   builds/<hash>.json         which build was started for it
-//   images/<hash>.json         the image and its task definition; with it the image is ready
+//   builds/<hash>.config.json  what the built image says of itself
+//   images/<hash>/….json       the image and its task definition; with it the image is ready
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { InputError } from "../../src/failure/errors.ts";
+import { ContainerConfig } from "../../src/sandbox/container-image.ts";
+import type { PreparedImage } from "../../src/sandbox/fargate/prepared-images.ts";
 import { encodeJson, parseJson } from "../../src/store/json.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 
@@ -22,8 +25,15 @@ export interface SandboxSource {
 export interface ImageServices {
   readonly store: ObjectStore;
   /** @param token repeated starts with the same one are the same build @returns the build's id */
-  readonly startBuild: (options: { hash: string; contextKey: string; token: string }) => Promise<string>;
+  readonly startBuild: (options: {
+    hash: string;
+    contextKey: string;
+    configKey: string;
+    token: string;
+  }) => Promise<string>;
   readonly buildStatus: (id: string) => Promise<"running" | "succeeded" | "failed">;
+  /** Where the record of a ready image lies. */
+  readonly recordKey: (hash: string) => string;
   /** @returns ARN of the registered definition */
   readonly register: (hash: string) => Promise<string>;
   /** Pause between registrations. */
@@ -31,7 +41,6 @@ export interface ImageServices {
 }
 
 const BuildRecord = z.strictObject({ id: z.string() });
-const ImageRecord = z.strictObject({ taskDefinitionArn: z.string() });
 
 /** @returns how many images are still being built @throws InputError when a build failed */
 export async function prepareImages(
@@ -42,7 +51,7 @@ export async function prepareImages(
   let waiting = 0;
   let registered = 0;
   for (const source of distinct) {
-    if ((await services.store.head(imageKey(source.hash))) !== undefined) continue;
+    if ((await services.store.head(services.recordKey(source.hash))) !== undefined) continue;
     if (!(await isBuilt(source, services))) {
       waiting++;
       continue;
@@ -50,8 +59,9 @@ export async function prepareImages(
     if (registered > 0) await sleep(services.registerPauseMs);
     const taskDefinitionArn = await services.register(source.hash);
     registered++;
-    const record: z.infer<typeof ImageRecord> = { taskDefinitionArn };
-    await services.store.put(imageKey(source.hash), encodeJson(record), { ifNoneMatch: "*" });
+    const config = await readConfig(source, services.store);
+    const record: PreparedImage = { taskDefinitionArn, config };
+    await services.store.put(services.recordKey(source.hash), encodeJson(record), { ifNoneMatch: "*" });
   }
   return { waiting, registered };
 }
@@ -64,7 +74,7 @@ async function isBuilt({ hash, task, context }: SandboxSource, services: ImageSe
     const contextKey = `builds/${hash}.tar`;
     await store.put(contextKey, await context(), { ifNoneMatch: "*" });
     const record: z.infer<typeof BuildRecord> = {
-      id: await startBuild({ hash, contextKey, token: hash.slice(0, 32) }),
+      id: await startBuild({ hash, contextKey, configKey: configKey(hash), token: hash.slice(0, 32) }),
     };
     await store.put(key, encodeJson(record), { ifNoneMatch: "*" });
     return false;
@@ -82,6 +92,20 @@ async function isBuilt({ hash, task, context }: SandboxSource, services: ImageSe
   });
 }
 
-function imageKey(hash: string): string {
-  return `images/${hash}.json`;
+function configKey(hash: string): string {
+  return `builds/${hash}.config.json`;
+}
+
+async function readConfig(
+  { hash, task }: SandboxSource,
+  store: ObjectStore,
+): Promise<PreparedImage["config"]> {
+  const found = await store.get(configKey(hash));
+  if (found !== undefined) return parseJson(found.body, configKey(hash), ContainerConfig);
+  throw new InputError({
+    what: "the build of a task's image left no word about the image",
+    where: configKey(hash),
+    expected: `what docker image inspect says of the image of ${task}`,
+    fix: "delete the build's record beside it, so that it is built again",
+  });
 }

@@ -1,9 +1,10 @@
 // Keeps why tasks and jobs stopped: ECS forgets it after about an hour.
 import { z } from "zod";
+import { classifyStop } from "../../src/sandbox/fargate/classify-stop.ts";
+import { stopKey } from "../../src/sandbox/fargate/stop-records.ts";
 import { encodeJson } from "../../src/store/json.ts";
 import { emitMetrics } from "../metrics.ts";
 import { stageHandler } from "../stage-handler.ts";
-import { classifyStop } from "./classify-stop.ts";
 
 /** Events of ECS and Batch, as EventBridge delivers them; they are AWS's, so what else is in them is kept as it is. */
 const StopEvent = z.looseObject({
@@ -26,7 +27,7 @@ export const handler = stageHandler(StopEvent, async (event, { store }) => {
   const { detail, time, id } = event;
   const what = detail.taskArn?.split("/").at(-1) ?? detail.jobId ?? id;
   const stopClass = detail.taskArn === undefined ? "failed" : classifyStop(detail);
-  const key = `stops/${time.slice(0, 10)}/${what}.json`;
+  const key = stopKey(new Date(time), what);
   // Events may come twice, and the first says as much as the second.
   await store.put(key, encodeJson({ class: stopClass, time, detail }), { ifNoneMatch: "*" });
   if (stopClass === "never-started") emitMetrics({ TasksNotStarted: { value: 1, unit: "Count" } });

@@ -167,7 +167,7 @@ export class Machines implements AsyncDisposable {
         ...container,
         image: container.name,
         program: container.name === "driver" ? driver : undefined,
-        environment: { ...container.environment, ...environment },
+        environment: { ...ofThisMachine(container.environment), ...environment },
       }));
     return {
       "lambda:invoke": this.#watched(lambdaExecutor(functions)),
@@ -269,4 +269,9 @@ export class Machines implements AsyncDisposable {
     if (this.#runner === undefined) throw new Error("the runner tells of events before it is open");
     return this.#runner;
   }
+}
+
+/** Drivers of this machine sample in their own process: the deployment's server is not there. */
+function ofThisMachine({ T1_SAMPLER_URL: _, ...environment }: Readonly<Record<string, string>>) {
+  return environment;
 }

@@ -1,11 +1,11 @@
 // What a sandbox is on Fargate: one task that has no AWS identity. An init container copies the toolkit (our daemon with
 // its own Node) into a volume; the task's image then runs twice from it, once for the agent and once, with a file system
-// of its own that no agent has touched, for the verifier. Used where definitions are registered: by the deployment for
+// of its own that no agent has touched, for the verifier. Process 1 of both is the daemon. Used where definitions are registered: by the deployment for
 // the default image, and by the prepare stage for each image of a pool.
 
-/** The daemons listen here, for drivers only. Containers of a task share one network, so each has its own port. */
-export const AGENT_PORT = 8022;
-export const VERIFIER_PORT = 8023;
+import { DAEMON_ENV, daemonWords, TOOLKIT_MOUNT } from "../sandbox/daemon/toolkit.ts";
+import { type ContainerName, PORTS } from "../sandbox/fargate/task-request.ts";
+import { RESERVED_MIB } from "../sandbox/fargate/task-size.ts";
 
 export interface SandboxTask {
   /** Named by what it is made from, so that the same image is registered once. */
@@ -22,28 +22,38 @@ export interface SandboxTask {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Kept for the daemon and the verifier, so that what the agent runs is killed first when memory is short. */
-const RESERVED_MIB = 256;
-const TOOLKIT = { sourceVolume: "toolkit", containerPath: "/toolkit" };
+const TOOLKIT = { sourceVolume: "toolkit", containerPath: TOOLKIT_MOUNT };
+
+/** Of Docker's default set, what reaches beyond the files and processes of a sandbox; Fargate lets all be dropped. */
+const DROPPED_CAPABILITIES = ["AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SETPCAP"];
+
+/** Daemons do not end by TERM; nothing is to be waited for when a driver is done with them. */
+const STOP_SECONDS = 2;
+/** For a copy of some files, before the others start. */
+const TOOLKIT_MIB = 64;
 
 /**
  * The request of `RegisterTaskDefinition`. No task role: nothing inside can ask for credentials, and containers are
  * never given those of the execution role. No log driver either: what an agent prints stays in its own sandbox.
  */
 export function sandboxTaskDefinition(task: SandboxTask) {
-  const environment = Object.entries(task.environment).map(([name, value]) => ({ name, value }));
-  const daemon = (name: string, port: number, memoryMiB: number) => ({
+  const environment = Object.entries({ ...task.environment, ...DAEMON_ENV }).map(([name, value]) => ({
+    name,
+    value,
+  }));
+  const daemon = (name: ContainerName, memory: { memory: number } | { memoryReservation: number }) => ({
     name,
     image: task.image,
     essential: name === "agent",
-    entryPoint: ["/toolkit/sandboxd"],
-    command: ["--port", String(port)],
+    entryPoint: [...daemonWords("tls", `0.0.0.0:${PORTS[name]}`)],
+    command: [],
     environment,
     mountPoints: [{ ...TOOLKIT, readOnly: true }],
     dependsOn: [{ containerName: "toolkit", condition: "SUCCESS" as const }],
-    linuxParameters: { initProcessEnabled: true },
-    memoryReservation: memoryMiB,
-    stopTimeout: 30,
+    // No init: as process 1 the daemon cannot be killed from inside, and it waits for orphans itself.
+    linuxParameters: { initProcessEnabled: false, capabilities: { drop: DROPPED_CAPABILITIES } },
+    ...memory,
+    stopTimeout: STOP_SECONDS,
     user: "0",
   });
   return {
@@ -62,10 +72,11 @@ export function sandboxTaskDefinition(task: SandboxTask) {
         image: task.toolkitImage,
         essential: false,
         mountPoints: [{ ...TOOLKIT, readOnly: false }],
-        memoryReservation: 64,
+        memoryReservation: TOOLKIT_MIB,
       },
-      daemon("agent", AGENT_PORT, task.memoryMiB - 2 * RESERVED_MIB),
-      daemon("verifier", VERIFIER_PORT, RESERVED_MIB),
+      // A hard limit: what an agent runs out of is its own container's memory, and its own processes are ended.
+      daemon("agent", { memory: task.memoryMiB - RESERVED_MIB }),
+      daemon("verifier", { memoryReservation: RESERVED_MIB - TOOLKIT_MIB }),
     ],
   };
 }

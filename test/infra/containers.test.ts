@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
+import { DRIVER_ENVIRONMENT, FARGATE_ENVIRONMENT } from "../../containers/driver/environment.ts";
 import { SAMPLER_ENVIRONMENT } from "../../containers/sampler/environment.ts";
 import { TRAINER_ENVIRONMENT } from "../../containers/trainer/environment.ts";
 import { flatten, synthesize } from "./synthesized.ts";
@@ -33,6 +34,15 @@ interface Row {
 }
 
 const ROWS: readonly Row[] = [
+  {
+    name: "driver",
+    stack: "sandboxes",
+    shape: { ...DRIVER_ENVIRONMENT, ...FARGATE_ENVIRONMENT },
+    overrides: {
+      ...{ T1_PHASE: "runs/r/iterations/000000/", T1_EPISODES: "0,1", T1_POLICY_VERSION: "0" },
+      T1_MARKET: "FARGATE_SPOT",
+    },
+  },
   { name: "sampler", stack: "sampler", shape: SAMPLER_ENVIRONMENT, overrides: {} },
   {
     name: "trainer",

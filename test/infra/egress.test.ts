@@ -1,5 +1,7 @@
 // A deployment whose sandboxes may reach listed domains: by the proxy alone, and those of tasks that may alone.
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { FARGATE_ENVIRONMENT } from "../../containers/driver/environment.ts";
 import { lintTemplate } from "../../infra/lint/template.ts";
 import { SolutionsChecks } from "../../infra/nag.ts";
 import { flatten, synthesize } from "./synthesized.ts";
@@ -47,6 +49,22 @@ describe("the proxy profile", () => {
       list.Domains.map(flatten),
     );
     expect(known).toEqual(expect.arrayContaining(["pypi.org", "*.pythonhosted.org"]));
+  });
+
+  it("tells drivers of the proxy and of the group that leads to it", () => {
+    const definition = propertiesOf("sandboxes", "AWS::ECS::TaskDefinition").find(
+      ({ Family }) => Family === "t1-driver",
+    );
+    const environment = Object.fromEntries(
+      definition.ContainerDefinitions[0].Environment.map(({ Name, Value }: Record<string, unknown>) => [
+        Name,
+        flatten(Value),
+      ]),
+    );
+    expect(z.object(FARGATE_ENVIRONMENT).parse(environment)).toMatchObject({
+      T1_NETWORKED_GROUP: expect.stringContaining("NetworkedGroup"),
+      T1_PROXY_URL: "http://proxy.t1.internal:3128",
+    });
   });
 
   it("is not there unless it is asked for", () => {

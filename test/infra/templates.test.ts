@@ -209,7 +209,9 @@ describe("sandboxes", () => {
     });
     expect(task).not.toHaveProperty("taskRoleArn");
     expect(task.containerDefinitions.every(container => !("logConfiguration" in container))).toBe(true);
-    const memory = task.containerDefinitions.map(({ memoryReservation }) => memoryReservation);
+    const memory = task.containerDefinitions.map(one =>
+      "memory" in one ? one.memory : one.memoryReservation,
+    );
     expect(memory.reduce((sum, mib) => sum + mib, 0)).toBeLessThanOrEqual(8192);
   });
 

@@ -34,6 +34,7 @@ const REASONS: Readonly<Record<string, RegExp>> = {
   "no environment": /^nothing says how to make the environment/,
   "several steps": /^the task has several steps/,
   "several containers": /^the task runs several containers/,
+  "volume in a service": /^services\.\S+\.volumes: /,
   "separate verifier": /^the task wants a separate verifier/,
   "allow-listed hosts": /^the task wants network access for .*\(allowlist\)/,
   "another user": /^the task wants the .* to be user/,
@@ -57,9 +58,9 @@ describe.skipIf(corpora === undefined)(
         verifier: { network: "none", env: {} },
       } as const;
       const builder = {
-        usesHostPrograms: true,
-        hasUsers: false,
-        hasServices: false,
+        usesHostPrograms: kind === "bubblewrap",
+        hasUsers: kind === "docker",
+        hasServices: kind === "docker",
         build: () => Promise.reject(new ReachedBuild()),
       };
       for (const folder of folders) {

@@ -25,10 +25,12 @@ const ROOT = join(import.meta.dirname, "../..");
 
 interface Program {
   readonly ended: Promise<{ readonly code: number | null; readonly output: string }>;
+  /** What it has printed so far. */
+  readonly output: () => string;
   readonly stop: () => void;
 }
 
-function start(container: "driver" | "trainer", env: Readonly<Record<string, string>>): Program {
+function start(container: "driver" | "sampler" | "trainer", env: Readonly<Record<string, string>>): Program {
   const child = spawn(process.execPath, [join(ROOT, "containers", container, "main.ts")], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -43,10 +45,10 @@ function start(container: "driver" | "trainer", env: Readonly<Record<string, str
   const ended = new Promise<{ code: number | null; output: string }>(resolve =>
     child.once("close", code => resolve({ code, output })),
   );
-  return { ended, stop: () => child.kill("SIGTERM") };
+  return { ended, output: () => output, stop: () => child.kill("SIGTERM") };
 }
 
-it("an interrupted group is finished by a second driver, and trained on", async () => {
+it("an interrupted group is finished by a second driver, with a served sampler, and trained on", async () => {
   const tiny = await makeTinyRun({
     tasks: 8,
     iterations: 1,
@@ -91,7 +93,14 @@ it("an interrupted group is finished by a second driver, and trained on", async 
 
   const { groupCount } = await writeGroups({ run: "r", phase, size: 16, policyVersion: 0 }, { store });
   expect(groupCount).toBe(1);
-  const second = await start("driver", env).ended;
+  const sampler = start("sampler", {
+    ...{ T1_STORE_URL: tiny.store, T1_HOST: "127.0.0.1", T1_PORT: "0", T1_THREADS: "1", T1_SAMPLER_KEY: "k" },
+  });
+  onTestFinished(sampler.stop);
+  const url = (): string | undefined => /^serving .* at (http:\S+)$/m.exec(sampler.output())?.[1];
+  await expect.poll(url, { timeout: 60_000 }).toBeDefined();
+  const served = { T1_SAMPLER_URL: url() ?? "", T1_SAMPLER_KEY: "k" };
+  const second = await start("driver", { ...env, ...served }).ended;
   expect(second).toMatchObject({ code: 0 });
   expect(second.output.match(/"episode":/g)).toHaveLength(8);
   expect(await finished()).toBe(8); // nothing was played twice

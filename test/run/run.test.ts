@@ -1,9 +1,11 @@
 // Whole runs through the command line.
+import type { ChildProcess } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readClosed } from "../../src/pipeline/close.ts";
 import { iterationPrefix } from "../../src/store/keys.ts";
+import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { checkFinishedRun } from "./check-store.ts";
 import { makeTinyRun, startT1, type TinyRun, t1 } from "./tiny-run.ts";
@@ -46,8 +48,7 @@ describe("a run", () => {
   it("refuses a second runner while the first works, and goes on after a stop", async () => {
     const first = startT1("run", "start", tiny.config, "--name", "two", "--local", tiny.store);
     const store = await openStore(tiny.store);
-    while ((await store.head("runs/two/iterations/000000/plan.jsonl")) === undefined)
-      await new Promise(resolve => setTimeout(resolve, 20));
+    await untilWritten(store, "runs/two/iterations/000000/plan.jsonl", first);
     // Held, so that it is still at work when the other two have started, however slow the machine.
     first.kill("SIGSTOP");
     const second = await t1("run", "resume", "two", "--local", tiny.store);
@@ -68,8 +69,7 @@ describe("a run", () => {
       "iterations/000001/closed.json",
     ]) {
       const child = startT1(...begin, "--local", tiny.store);
-      while ((await store.head(`runs/killed/${waitFor}`)) === undefined)
-        await new Promise(resolve => setTimeout(resolve, 5));
+      await untilWritten(store, `runs/killed/${waitFor}`, child);
       child.kill("SIGKILL");
       await new Promise(resolve => child.once("exit", resolve));
       begin = ["run", "resume", "killed"];
@@ -142,8 +142,7 @@ describe("a run", () => {
     const store = await openStore(tiny.store);
     const first = startT1("run", "start", tiny.config, "--name", "over", "--local", tiny.store, "--overlap");
     const ended = new Promise(resolve => first.once("exit", resolve));
-    while ((await store.head("runs/over/iterations/000001/plan.jsonl")) === undefined)
-      await new Promise(resolve => setTimeout(resolve, 20));
+    await untilWritten(store, "runs/over/iterations/000001/plan.jsonl", first);
     first.kill("SIGKILL");
     await ended;
     const { code, stderr } = await t1("run", "resume", "over", "--local", tiny.store);
@@ -196,3 +195,11 @@ describe("a run", () => {
     });
   });
 });
+
+/** @throws when the process ends before */
+async function untilWritten(store: ObjectStore, key: string, child: ChildProcess): Promise<void> {
+  while ((await store.head(key)) === undefined) {
+    if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode} before ${key} was there`);
+    await new Promise(resolve => setTimeout(resolve, 5));
+  }
+}

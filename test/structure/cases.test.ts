@@ -8,6 +8,8 @@ const ROOT = join(import.meta.dirname, "../..");
 const RULES = "test/contracts/sandbox.ts";
 const DAEMON = "src/sandbox/daemon/daemon.test.ts";
 const DOCKER = "test/sandbox/docker/cases.test.ts";
+const ECS_START = "test/sandbox/ecs/launching.test.ts";
+const ECS_LIFE = "test/sandbox/ecs/life.test.ts";
 const MODES = "test/verifier/modes.test.ts";
 const ATTACKS = "test/red-team/attacks.ts";
 const EPISODE = "test/agent/episode.test.ts";
@@ -88,21 +90,34 @@ const CASES: Readonly<Record<string, readonly Place[]>> = {
   "reef#215": [["src/task/load.test.ts", "is Harbor's: $harbor $title"]],
 
   // Lives of sandboxes
-  "harbor#2166, #2127": [[RULES, "is lost to everybody once it is disposed of, which may be said twice"]],
+  "harbor#2166, #2127": [
+    [RULES, "is lost to everybody once it is disposed of, which may be said twice"],
+    [ECS_LIFE, "ends by its daemon where the driver may not stop tasks, and one that is gone is no error"],
+  ],
   "harbor#2262": [
     [RULES, "is made from a spec that can be kept, else the spec is named"],
     [DOCKER, "a lease without time left makes no sandbox, and not one that lives for ever"],
+    [ECS_START, "a lease without time left makes no sandbox, and not one that lives for ever"],
   ],
   "harbor#1317": [
     [ATTACKS, "memory without end, beside real work"],
     [DOCKER, "a command that takes too much memory is killed, is told so once, and the sandbox lives"],
+    [ECS_LIFE, "out of memory, is the agent's doing, with its exit code and reason, and not tried again"],
   ],
-  "SWE-ReX#278": [[RULES, "is lost to everybody once it is disposed of, which may be said twice"]],
+  "SWE-ReX#278": [
+    [RULES, "is lost to everybody once it is disposed of, which may be said twice"],
+    [ECS_LIFE, "is stopped, and its processes with it"],
+  ],
   "NeMo Evaluator#1066": [
     [DAEMON, "with twenty commands in flight is made up by one connection, and each runs once"],
     [DOCKER, "why a container died is told to all its callers, with its exit code"],
+    [ECS_LIFE, "with a task that ECS has forgotten, is told what was recorded of its stop"],
   ],
-  "marimohub#309": [[RULES, "is the same for the same lease and generation, and another for the next"]],
+  "marimohub#309": [
+    [RULES, "is the same for the same lease and generation, and another for the next"],
+    [ECS_START, "after the task was made leads to that task, not to a second one"],
+    [ECS_START, "a generation is a task of its own, and what was stopped is not used again"],
+  ],
   "harbor#1545, verifiers#2015": [
     [
       "src/sandbox/bubblewrap/image-layers.test.ts",

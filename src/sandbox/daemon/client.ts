@@ -53,6 +53,11 @@ export class DaemonClient {
     return this.#pending.size;
   }
 
+  /** Nobody calls any more. */
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
   /** @throws Failure SandboxLost when the daemon is gone or does not answer */
   async call<Op extends Operation["op"]>(
     operation: Extract<Operation, { op: Op }>,

@@ -1,6 +1,6 @@
 // What is at paths of the sandbox, and what all of its root holds.
 import { type BigIntStats, lstatSync, readdirSync } from "node:fs";
-import type { Described, Listing } from "./protocol.ts";
+import type { Described, FileKind, Listing } from "./protocol.ts";
 
 /** @returns null where nothing is */
 export function describe(path: string): Described | null {
@@ -14,9 +14,17 @@ export function describe(path: string): Described | null {
   };
 }
 
-/** Mounts are left out: they are of other file systems. */
+/** Every path of the root's own file system. */
 export function listRoot(): Listing {
   const listing: Listing = [];
+  walkRoot((path, kind, { mode, uid, gid }) =>
+    listing.push([path, kind, Number(mode & 0o7777n), Number(uid), Number(gid)]),
+  );
+  return listing;
+}
+
+/** Mounts are left out: they are of other file systems. */
+export function walkRoot(visit: (path: string, kind: FileKind, stats: BigIntStats) => void): void {
   const root = statsOf("/");
   const waiting = [""];
   for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
@@ -25,14 +33,13 @@ export function listRoot(): Listing {
       const stats = statsOf(path);
       // Of an overlay only folders are sure to tell the number of its own device (overlayfs.rst, "Inode properties").
       if (stats === undefined || (stats.isDirectory() && stats.dev !== root?.dev)) continue;
-      listing.push([path, kindOf(stats), Number(stats.mode & 0o7777n), Number(stats.uid), Number(stats.gid)]);
+      visit(path, kindOf(stats), stats);
       if (stats.isDirectory()) waiting.push(path);
     }
   }
-  return listing;
 }
 
-function kindOf(stats: BigIntStats): Described["kind"] {
+function kindOf(stats: BigIntStats): FileKind {
   if (stats.isFile()) return "file";
   if (stats.isDirectory()) return "folder";
   return stats.isSymbolicLink() ? "link" : "other";

@@ -5,6 +5,7 @@ const libc = koffi.load("libc.so.6");
 const callPipe = libc.func("int pipe2(int *fds, int flags)");
 const callFcntl = libc.func("int fcntl(int fd, int command, int argument)");
 const callPrctl = libc.func("int prctl(int option, ulong a, ulong b, ulong c, ulong d)");
+const callSetrlimit = libc.func("int setrlimit(int resource, void *limits)");
 const callWaitid = libc.func("int waitid(int type, uint id, void *info, int options)");
 const callWaitpid = libc.func("int waitpid(int pid, void *status, int options)");
 
@@ -17,6 +18,8 @@ const FD_CLOEXEC = 1;
 // linux/prctl.h
 const PR_SET_DUMPABLE = 4;
 const PR_SET_CHILD_SUBREAPER = 36;
+// asm-generic/resource.h
+const RLIMIT_FSIZE = 1;
 // linux/wait.h
 const P_ALL = 0;
 const WNOHANG = 1;
@@ -54,6 +57,12 @@ export function closeOnExec(fd: number): void {
  */
 export function hideFromOthers(): void {
   check(callPrctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl");
+}
+
+/** Of every file that this process and those it starts write; root without CAP_SYS_RESOURCE cannot raise it again. */
+export function limitFileSize(limitBytes: number): void {
+  const limits = new BigUint64Array([BigInt(limitBytes), BigInt(limitBytes)]); // soft and hard
+  check(callSetrlimit(RLIMIT_FSIZE, limits), "setrlimit");
 }
 
 /** Orphans below this process become its children, as they would of process 1. */

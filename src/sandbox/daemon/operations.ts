@@ -3,9 +3,10 @@ import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PseudoTerminal } from "../pseudo-terminal.ts";
 import type { CapturedOutput } from "../sandbox.ts";
+import { Baseline } from "./baseline.ts";
 import { describe, listRoot } from "./describe.ts";
 import { emptyFolder, makeFolder, Refusal, removeEntry } from "./folders.ts";
-import { closeOnExec } from "./kernel.ts";
+import { closeOnExec, limitFileSize } from "./kernel.ts";
 import { killEverything } from "./kill-everything.ts";
 import { withCommandScore } from "./oom-score.ts";
 import { Packing } from "./pack.ts";
@@ -43,6 +44,8 @@ export class Operations {
   readonly #downloads = new Map<string, Download>();
   readonly #end: () => void;
   #deadline: NodeJS.Timeout | undefined;
+  #baseline: Baseline | undefined;
+  #notes: Uint8Array | undefined;
 
   /** @param end ends the daemon and with it the sandbox */
   constructor(end: () => void) {
@@ -59,6 +62,17 @@ export class Operations {
     switch (asked.op) {
       case "open":
         return this.#open(asked);
+      case "mark":
+        this.#baseline ??= new Baseline();
+        return { value: {} };
+      case "note":
+        this.#notes = body;
+        return { value: {} };
+      case "recall":
+        return { value: { isNoted: this.#notes !== undefined }, body: this.#notes };
+      case "changes":
+        if (this.#baseline === undefined) throw new Error("changes since no mark");
+        return { value: {}, body: Buffer.from(JSON.stringify(this.#baseline.changes())) };
       case "exec":
         return this.#exec(asked, body);
       case "attach":
@@ -118,8 +132,9 @@ export class Operations {
     }
   }
 
-  #open({ deadlineMs, made }: Asked<"open">): Answered<"open"> {
+  #open({ deadlineMs, made, fileLimitBytes }: Asked<"open">): Answered<"open"> {
     this.#awaitDeadline(deadlineMs);
+    if (fileLimitBytes !== undefined) limitFileSize(fileLimitBytes);
     return { value: refusable(() => made.forEach(makeFolder)) };
   }
 

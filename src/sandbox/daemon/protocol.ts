@@ -22,7 +22,20 @@ const Surroundings = {
 
 export const Operation = z.discriminatedUnion("op", [
   /** First of all: until when the daemon lets everything live, in Unix ms. */
-  z.strictObject({ op: z.literal("open"), deadlineMs: z.number(), made: z.array(Path) }),
+  z.strictObject({
+    op: z.literal("open"),
+    deadlineMs: z.number(),
+    made: z.array(Path),
+    /** Of one file that anything here writes. It can be lowered later, not raised. */
+    fileLimitBytes: Size.optional(),
+  }),
+  /** From here on changes count. */
+  z.strictObject({ op: z.literal("mark") }),
+  /** Keeps the body for drivers to come: whoever recalls it finds a sandbox that is ready. */
+  z.strictObject({ op: z.literal("note") }),
+  z.strictObject({ op: z.literal("recall") }),
+  /** What differs from the moment of `mark`. */
+  z.strictObject({ op: z.literal("changes") }),
   z.strictObject({
     op: z.literal("exec"),
     requestId: Id,
@@ -120,6 +133,7 @@ const StreamPart = z.strictObject({ omittedBytes: Size, bytes: Size, nextOffset:
 export type StreamPart = z.infer<typeof StreamPart>;
 
 const FileKind = z.enum(["file", "folder", "link", "other"]);
+export type FileKind = z.infer<typeof FileKind>;
 
 /** What is at a path, links not followed. */
 export const Described = z.strictObject({
@@ -140,9 +154,26 @@ export const Listing = z.array(
 );
 export type Listing = z.infer<typeof Listing>;
 
+export const Changes = z.array(
+  z.tuple([
+    Text.describe("path"),
+    z.enum(["added", "modified", "deleted"]),
+    /** Of what is there now, or was. */
+    FileKind,
+    z.boolean().describe("whether something of another kind was there before"),
+  ]),
+);
+export type Changes = z.infer<typeof Changes>;
+
 /** The answer to each operation, untrusted where an agent may have got hold of the daemon. */
 export const Answers = {
   open: z.strictObject({ refused: Text.optional() }),
+  mark: z.strictObject({}),
+  note: z.strictObject({}),
+  /** The body is what was noted. */
+  recall: z.strictObject({ isNoted: z.boolean() }),
+  /** The body is JSON of `Changes`. */
+  changes: z.strictObject({}),
   exec: z.strictObject({
     end: End,
     durationMs: z.number().nonnegative(),

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
+import { broken, lost } from "../daemon/leased-sandbox.ts";
 import { DAEMON_ENV, DOOR_MOUNT, daemonWords, TOOLKIT_MOUNT } from "../daemon/toolkit.ts";
 import type { Lease, SandboxSpec } from "../sandbox.ts";
 import { complaintOf, type Engine } from "./engine.ts";
@@ -120,14 +121,6 @@ export async function whyEnded(engine: Engine, id: string, what: string): Promis
   // 128 and a number: KILL and TERM reach process 1 from outside only.
   if (ExitCode === 137 || ExitCode === 143) return lost(what, `${detail}, killed from outside`);
   return broken(what, detail);
-}
-
-export function lost(what: string, reason: string): Failure {
-  return new Failure("SandboxLost", `${what} is lost: ${reason}`, { retryable: true });
-}
-
-function broken(what: string, reason: string): Failure {
-  return new Failure("SandboxBroken", `${what} is broken: ${reason}`, { retryable: false });
 }
 
 /** By which any driver finds it, and knows whose it is. */

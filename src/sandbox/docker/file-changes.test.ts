@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { carriedWithout } from "../daemon/difference.ts";
 import type { Described } from "../daemon/protocol.ts";
-import { type Before, carriedWithout, compareFiles, type ImageEntry } from "./file-changes.ts";
+import { type Before, compareFiles, type ImageEntry } from "./file-changes.ts";
 
 const owner = { uid: 0, gid: 0 };
 const folder: ImageEntry = { kind: "folder", mode: 0o755, ...owner };

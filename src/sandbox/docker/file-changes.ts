@@ -1,5 +1,6 @@
 // What differs from the image, made of what the engine lists, what is there now, and what the image and the spec's files
 // had there.
+import { type Difference, isOfEngine } from "../daemon/difference.ts";
 import type { Described } from "../daemon/protocol.ts";
 import type { FileChange } from "../sandbox.ts";
 
@@ -16,26 +17,6 @@ export interface Before {
   readonly image: ReadonlyMap<string, ImageEntry>;
   /** What was made and placed before anybody worked in the sandbox. */
   readonly placed: ReadonlyMap<string, Described>;
-}
-
-export interface Difference {
-  readonly changes: readonly FileChange[];
-  /** Paths that are there and not as before, and folders that hold such, so that these get their modes. */
-  readonly carried: readonly string[];
-  /** Paths that are gone, or of another kind than before. */
-  readonly cleared: readonly string[];
-}
-
-/** Mounts, and what the engine writes itself. */
-const NOT_THE_SANDBOX = ["/proc", "/sys", "/dev", "/.t1", "/.dockerenv", "/run/.containerenv"];
-const ENGINE_FILES = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/mtab"];
-
-export function isOfEngine(path: string): boolean {
-  return NOT_THE_SANDBOX.some(prefix => isAtOrBelow(path, prefix)) || ENGINE_FILES.includes(path);
-}
-
-function isAtOrBelow(path: string, prefix: string): boolean {
-  return prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
 }
 
 /** @param now what is at the paths of both lists; nothing where a path is missing */
@@ -109,21 +90,4 @@ function missingBelow(
     if (!names.has(name)) missing.push(below);
   }
   return missing;
-}
-
-/** What a successor is given, and what is removed from it before. */
-export function carriedWithout(
-  { carried, cleared }: Difference,
-  without: readonly string[],
-): { readonly paths: readonly string[]; readonly removed: readonly string[] } {
-  const cut = without.map(path => path.replace(/(?<=.)\/+$/, ""));
-  const isKept = (path: string): boolean => !cut.some(prefix => isAtOrBelow(path, prefix));
-  return {
-    paths: carried.filter(isKept),
-    // The deepest first; and no folder that holds something which stays as the image has it.
-    removed: cleared
-      .filter(path => isKept(path) && !cut.some(prefix => isAtOrBelow(prefix, path)))
-      .sort()
-      .reverse(),
-  };
 }

@@ -7,27 +7,31 @@ import { z } from "zod";
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { currentProcess, formatProcess, parseProcess, processState } from "../../store/process-identity.ts";
 import { assertSpec } from "../assert-spec.ts";
+import type { ContainerImage } from "../container-image.ts";
 import { DaemonClient } from "../daemon/client.ts";
 import { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
+import { describePaths } from "../daemon/describe-paths.ts";
+import { type Difference, isOfEngine } from "../daemon/difference.ts";
 import { DriverDoor } from "../daemon/driver-door.ts";
 import { makeToken } from "../daemon/handshake.ts";
+import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
 import { type Described, Listing } from "../daemon/protocol.ts";
+import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { openToolkit } from "../daemon/toolkit.ts";
 import { openRunFolder } from "../run-folder.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
+import { TokenBucket } from "../token-bucket.ts";
 import {
   type ContainerPlan,
   createContainer,
   LABEL,
-  lost,
   removeContainer,
   startContainer,
   whyEnded,
 } from "./container.ts";
-import { DockerSandbox, nameOf } from "./docker-sandbox.ts";
 import { Engine } from "./engine.ts";
-import type { ImageEntry } from "./file-changes.ts";
-import { type DockerImage, inspectImage } from "./image.ts";
+import { compareFiles, type ImageEntry } from "./file-changes.ts";
+import { inspectImage } from "./image.ts";
 import {
   listSandboxFolders,
   makeDoorFolder,
@@ -39,8 +43,6 @@ import {
   writeRecord,
 } from "./sandbox-folder.ts";
 import { removeServices, SERVICE_LABEL, startServices } from "./services.ts";
-import { BASE_ENV, setUpSandbox } from "./set-up.ts";
-import { TokenBucket } from "./token-bucket.ts";
 
 /** About twice what an engine makes on two processors (docs/benchmarks.md), so that it is never buried. */
 const CREATION = { perSecond: 10, burst: 16 };
@@ -79,11 +81,13 @@ const Containers = z.array(
   }),
 );
 
+const EngineChanges = z.array(z.object({ Path: z.string(), Kind: z.int() })).nullable();
+
 export class DockerProvider implements SandboxProvider {
   readonly name = "docker";
   readonly #place: Place;
   readonly #bucket: TokenBucket;
-  readonly #sandboxes = new Map<string, Promise<DockerSandbox>>();
+  readonly #sandboxes = new Map<string, Promise<LeasedSandbox>>();
   readonly #listings = new Map<string, Promise<ReadonlyMap<string, ImageEntry>>>();
   #isDisposed = false;
 
@@ -93,7 +97,7 @@ export class DockerProvider implements SandboxProvider {
   }
 
   /** The same lease and generation twice is the same sandbox. */
-  async create(spec: SandboxSpec, lease: Lease): Promise<DockerSandbox> {
+  async create(spec: SandboxSpec, lease: Lease): Promise<LeasedSandbox> {
     return this.#once(lease, () => this.#create(spec, lease, undefined));
   }
 
@@ -110,7 +114,7 @@ export class DockerProvider implements SandboxProvider {
   }
 
   /** What an image gives to its sandboxes where a task says nothing. @throws InputError when the engine has no such image */
-  describeImage(reference: string): Promise<DockerImage> {
+  describeImage(reference: string): Promise<ContainerImage> {
     return inspectImage(this.#place.engine, reference);
   }
 
@@ -158,7 +162,7 @@ export class DockerProvider implements SandboxProvider {
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
 
-  #once(lease: Lease, make: () => Promise<DockerSandbox>): Promise<DockerSandbox> {
+  #once(lease: Lease, make: () => Promise<LeasedSandbox>): Promise<LeasedSandbox> {
     if (this.#isDisposed) throw new InvariantError("the provider is disposed of", { lease: lease.id });
     const key = keyOf(lease);
     const existing = this.#sandboxes.get(key);
@@ -169,7 +173,7 @@ export class DockerProvider implements SandboxProvider {
     return made;
   }
 
-  async #create(spec: SandboxSpec, lease: Lease, joined: string | undefined): Promise<DockerSandbox> {
+  async #create(spec: SandboxSpec, lease: Lease, joined: string | undefined): Promise<LeasedSandbox> {
     assertSpec(spec);
     const { image: wanted, network } = spec;
     if (wanted.kind !== "docker") {
@@ -203,7 +207,8 @@ export class DockerProvider implements SandboxProvider {
       await startContainer(engine, container, plan);
       if (spec.services !== undefined) await startServices(engine, container, plan, spec.services);
       const connected = this.#connect(door, record);
-      const placed = await setUpSandbox(connected, { spec, image, lease });
+      const placed = await placeSandbox(connected, { spec, image, lease });
+      await startImage(connected.client, { spec, image });
       writeRecord(folder, { ...record, placed: [...placed] });
       return this.#sandbox(folder, record, { door, ...connected, placed });
     } catch (error) {
@@ -215,7 +220,7 @@ export class DockerProvider implements SandboxProvider {
   }
 
   /** A container of this lease is there: its driver died, or died while making it. */
-  async #replace(folder: SandboxFolder, plan: ContainerPlan): Promise<DockerSandbox | string> {
+  async #replace(folder: SandboxFolder, plan: ContainerPlan): Promise<LeasedSandbox | string> {
     const { engine } = this.#place;
     const record = readRecord(folder);
     if (record !== undefined) {
@@ -236,7 +241,7 @@ export class DockerProvider implements SandboxProvider {
     });
   }
 
-  async #takeOver(folder: SandboxFolder, old: SandboxRecord): Promise<DockerSandbox> {
+  async #takeOver(folder: SandboxFolder, old: SandboxRecord): Promise<LeasedSandbox> {
     const record = { ...old, driver: thisDriver() };
     const door = await this.#openDoor(record, { isGrant: false });
     try {
@@ -277,20 +282,47 @@ export class DockerProvider implements SandboxProvider {
       readonly sandbox: DaemonSandbox;
       readonly placed: ReadonlyMap<string, Described>;
     },
-  ): DockerSandbox {
-    return new DockerSandbox(spec, lease, {
-      ...{ engine: this.#place.engine, container, ...connected },
-      listImage: () => this.#listImage(imageId),
-      createAnother: (anotherSpec, anotherLease, joined) =>
-        this.#once(anotherLease, () => this.#create(anotherSpec, anotherLease, joined)),
-      removeServices: async () => {
+  ): LeasedSandbox {
+    const { client, sandbox, door, placed } = connected;
+    return new LeasedSandbox(spec, lease, {
+      ...{ client, sandbox },
+      difference: () => this.#difference(container, client, { imageId, placed }),
+      // Services and what they hold stay: the next one comes onto their network.
+      createAnother: ({ services, ...another }, anotherLease) =>
+        services === undefined
+          ? this.create(another, anotherLease)
+          : this.#once(anotherLease, () =>
+              this.#create({ ...another, network: spec.network }, anotherLease, container),
+            ),
+      remove: async () => {
+        door.close();
         if (spec.services !== undefined) await removeServices(this.#place.engine, folder.name);
-      },
-      onEnd: () => {
+        await removeContainer(this.#place.engine, container);
         removeSandboxFolder(folder);
         this.#sandboxes.delete(keyOf(lease));
       },
     });
+  }
+
+  async #difference(
+    container: string,
+    client: DaemonClient,
+    { imageId, placed }: { readonly imageId: string; readonly placed: ReadonlyMap<string, Described> },
+  ): Promise<Difference> {
+    const answer = await this.#place.engine.call("GET", `/containers/${container}/changes`);
+    const listed = EngineChanges.safeParse(answer.value);
+    if (answer.status !== 200 || !listed.success) {
+      await client.call({ op: "status" }); // a sandbox that is lost says why
+      throw new Failure("SandboxUnavailable", "the container engine does not list changes", {
+        retryable: true,
+      });
+    }
+    const changes = listed.data ?? [];
+    const paths = [...new Set([...changes.map(({ Path }) => Path), ...placed.keys()])].filter(
+      path => !isOfEngine(path),
+    );
+    const before = { image: await this.#listImage(imageId), placed };
+    return compareFiles(changes, await describePaths(client, paths), before);
   }
 
   /** An image never changes, so it is looked at once: in a container of its own in which nothing else runs. */

@@ -5,10 +5,10 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, wr
 import { join } from "node:path";
 import { z } from "zod";
 import { Described } from "../daemon/protocol.ts";
+import { DockerImageSpec, RecordedSpec } from "../recorded-spec.ts";
 import type { Lease } from "../sandbox.ts";
 
 const Text = z.string();
-const File = z.strictObject({ from: Text, to: Text });
 
 const Service = z.strictObject({
   name: Text,
@@ -49,15 +49,8 @@ export const SandboxRecord = z.strictObject({
   token: z.string().regex(/^[0-9a-f]{64}$/),
   /** As of `formatProcess`. */
   driver: Text,
-  spec: z.strictObject({
-    image: z.strictObject({ kind: z.literal("docker"), reference: Text, files: z.array(File).readonly() }),
-    workdir: Text,
-    env: z.record(Text, Text),
-    network: z.enum(["none", "host", "public"]),
-    diskBytes: z.number(),
-    user: Text.optional(),
-    memoryBytes: z.number().optional(),
-    cpus: z.number().optional(),
+  spec: RecordedSpec.extend({
+    image: DockerImageSpec,
     services: z.array(Service).readonly().optional(),
   }),
   imageEnv: z.record(Text, Text),

@@ -1,11 +1,6 @@
-// A sandbox in a container of this machine's engine.
+// A sandbox in a container, wherever that is: its daemon does the work, its place makes and removes it.
 import { randomUUID } from "node:crypto";
-import { z } from "zod";
 import { Failure } from "../../failure/errors.ts";
-import type { DaemonClient } from "../daemon/client.ts";
-import type { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
-import type { DriverDoor } from "../daemon/driver-door.ts";
-import type { Described } from "../daemon/protocol.ts";
 import type {
   DownloadResult,
   ExecOptions,
@@ -20,51 +15,32 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
-import { lost, removeContainer } from "./container.ts";
-import type { Engine } from "./engine.ts";
-import {
-  type Before,
-  carriedWithout,
-  compareFiles,
-  type Difference,
-  type ImageEntry,
-  isOfEngine,
-} from "./file-changes.ts";
+import type { DaemonClient } from "./client.ts";
+import type { DaemonSandbox } from "./daemon-sandbox.ts";
+import { carriedWithout, type Difference } from "./difference.ts";
 
 /** Longest time that a timer of Node can wait. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-const EngineChanges = z.array(z.object({ Path: z.string(), Kind: z.int() })).nullable();
-
-export interface DockerPlace {
-  readonly engine: Engine;
-  readonly container: string;
+export interface ContainerPlace {
   readonly client: DaemonClient;
-  readonly door: DriverDoor;
   readonly sandbox: DaemonSandbox;
-  /** What was made and placed before anybody worked in it. */
-  readonly placed: ReadonlyMap<string, Described>;
-  /** Every path of the image, found out when it is asked for. */
-  readonly listImage: () => Promise<ReadonlyMap<string, ImageEntry>>;
-  /** @param joined the container whose network it has */
-  readonly createAnother: (
-    spec: SandboxSpec,
-    lease: Lease,
-    joined: string | undefined,
-  ) => Promise<DockerSandbox>;
-  readonly removeServices: () => Promise<void>;
-  /** Called once, when nothing of the sandbox is left. */
-  readonly onEnd: () => void;
+  /** What differs from the image now. */
+  readonly difference: () => Promise<Difference>;
+  /** A fresh sandbox of the same spec, none of whose changes are this one's. */
+  readonly createAnother: (spec: SandboxSpec, lease: Lease) => Promise<LeasedSandbox>;
+  /** Removes it and all that was kept about it. Called again when it failed. */
+  readonly remove: () => Promise<void>;
 }
 
-export class DockerSandbox implements Sandbox {
+export class LeasedSandbox implements Sandbox {
   readonly lease: Lease;
   readonly #spec: SandboxSpec;
-  readonly #place: DockerPlace;
+  readonly #place: ContainerPlace;
   #timer: NodeJS.Timeout | undefined;
   #ending: Promise<void> | undefined;
 
-  constructor(spec: SandboxSpec, lease: Lease, place: DockerPlace) {
+  constructor(spec: SandboxSpec, lease: Lease, place: ContainerPlace) {
     this.lease = lease;
     this.#spec = spec;
     this.#place = place;
@@ -92,15 +68,18 @@ export class DockerSandbox implements Sandbox {
   }
 
   async changedFiles(): Promise<readonly FileChange[]> {
-    return (await this.#difference()).changes;
+    return (await this.#place.difference()).changes;
   }
 
   async successor(
     lease: Lease,
     { without, network = this.#spec.network }: SuccessorOptions,
-  ): Promise<DockerSandbox | { readonly refused: string }> {
+  ): Promise<LeasedSandbox | { readonly refused: string }> {
     await this.killAgents();
-    const [made, found] = await Promise.allSettled([this.#createNext(lease, network), this.#difference()]);
+    const [made, found] = await Promise.allSettled([
+      this.#place.createAnother({ ...this.#spec, network }, lease),
+      this.#place.difference(),
+    ]);
     if (made.status === "rejected") throw made.reason;
     try {
       if (found.status === "rejected") throw found.reason;
@@ -114,13 +93,6 @@ export class DockerSandbox implements Sandbox {
       if (error instanceof Failure && error.name === "SandboxBroken") return { refused: error.message };
       throw error;
     }
-  }
-
-  /** Services and what they hold stay: the next one comes onto their network. */
-  #createNext(lease: Lease, network: SandboxSpec["network"]): Promise<DockerSandbox> {
-    const { services, ...spec } = this.#spec;
-    if (services === undefined) return this.#place.createAnother({ ...spec, network }, lease, undefined);
-    return this.#place.createAnother(spec, lease, this.#place.container);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -138,12 +110,8 @@ export class DockerSandbox implements Sandbox {
 
   async #end(reason: string): Promise<void> {
     clearTimeout(this.#timer);
-    const { client, door, engine, container, onEnd } = this.#place;
-    client.lose(lost(nameOf(this.lease), reason));
-    door.close();
-    await this.#place.removeServices();
-    await removeContainer(engine, container);
-    onEnd();
+    this.#place.client.lose(lost(nameOf(this.lease), reason));
+    await this.#place.remove();
   }
 
   /** The driver's own timer; the daemon has one too, should the driver hang. */
@@ -159,27 +127,9 @@ export class DockerSandbox implements Sandbox {
     this.#timer.unref();
   }
 
-  async #difference(): Promise<Difference> {
-    const { engine, container, client, placed, listImage } = this.#place;
-    const answer = await engine.call("GET", `/containers/${container}/changes`);
-    const listed = EngineChanges.safeParse(answer.value);
-    if (answer.status !== 200 || !listed.success) {
-      await client.call({ op: "status" }); // a sandbox that is lost says why
-      throw new Failure("SandboxUnavailable", "the container engine does not list changes", {
-        retryable: true,
-      });
-    }
-    const changes = listed.data ?? [];
-    const before: Before = { image: await listImage(), placed };
-    const paths = [...new Set([...changes.map(({ Path }) => Path), ...placed.keys()])].filter(
-      path => !isOfEngine(path),
-    );
-    return compareFiles(changes, await describePaths(client, paths), before);
-  }
-
   /** Piece by piece, however much it is. @returns why it was not taken */
   async #carry(
-    to: DockerSandbox,
+    to: LeasedSandbox,
     paths: readonly string[],
     removed: readonly string[],
   ): Promise<string | undefined> {
@@ -207,21 +157,11 @@ export function nameOf({ id, generation }: Lease): string {
   return `sandbox ${id} (generation ${generation})`;
 }
 
-/** So many at a time that question and answer fit into frames. */
-const PATHS_AT_ONCE = 2_000;
+export function lost(what: string, reason: string): Failure {
+  return new Failure("SandboxLost", `${what} is lost: ${reason}`, { retryable: true });
+}
 
-export async function describePaths(
-  client: DaemonClient,
-  paths: readonly string[],
-): Promise<ReadonlyMap<string, Described>> {
-  const described = new Map<string, Described>();
-  for (let start = 0; start < paths.length; start += PATHS_AT_ONCE) {
-    const some = paths.slice(start, start + PATHS_AT_ONCE);
-    const { value } = await client.call({ op: "describe", paths: some });
-    for (const [index, path] of some.entries()) {
-      const entry = value.entries[index];
-      if (entry) described.set(path, entry);
-    }
-  }
-  return described;
+/** Ended by what ran in it. */
+export function broken(what: string, reason: string): Failure {
+  return new Failure("SandboxBroken", `${what} is broken: ${reason}`, { retryable: false });
 }

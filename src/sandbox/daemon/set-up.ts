@@ -1,17 +1,17 @@
 // What happens in a new container before anybody works in it: folders, the spec's files, the image's entry point and its
-// health check.
+// health check. In two parts, because what the second one changes already counts as the sandbox's.
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { InputError } from "../../failure/errors.ts";
-import type { DaemonClient } from "../daemon/client.ts";
-import type { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
-import type { Described } from "../daemon/protocol.ts";
-import { HOLD_WORDS } from "../daemon/toolkit.ts";
+import type { ContainerImage } from "../container-image.ts";
 import type { Lease, SandboxSpec } from "../sandbox.ts";
 import { packFiles } from "../tar.ts";
 import { readTarEntries } from "../tar-entries.ts";
-import { describePaths } from "./docker-sandbox.ts";
-import type { DockerImage } from "./image.ts";
+import type { DaemonClient } from "./client.ts";
+import type { DaemonSandbox } from "./daemon-sandbox.ts";
+import { describePaths } from "./describe-paths.ts";
+import type { Described } from "./protocol.ts";
+import { HOLD_WORDS } from "./toolkit.ts";
 
 /** What a Harbor task expects to find, whatever the image. */
 const FOLDERS = ["/tmp", "/logs/agent", "/logs/artifacts", "/logs/verifier"];
@@ -27,28 +27,41 @@ const HEALTH_LOOK_MS = 200;
 
 export interface SetUpPlan {
   readonly spec: SandboxSpec;
-  readonly image: DockerImage;
+  readonly image: ContainerImage;
   readonly lease: Lease;
+  /** Of one file; that of the container itself when not given. */
+  readonly fileLimitBytes?: number;
 }
 
 /**
- * @returns what was made and placed, as it is before the entry point ran
+ * First: folders, deadline, and the spec's files.
+ *
+ * @returns what was made and placed, as it is before the entry point runs
  * @throws InputError when image and spec do not go together
  */
-export async function setUpSandbox(
+export async function placeSandbox(
   { client, sandbox }: { readonly client: DaemonClient; readonly sandbox: DaemonSandbox },
-  { spec, image, lease }: SetUpPlan,
+  { spec, image, lease, fileLimitBytes }: SetUpPlan,
 ): Promise<ReadonlyMap<string, Described>> {
   const folders = [...FOLDERS, image.workdir, spec.workdir];
   const existing = await describePaths(client, folders.flatMap(pathsTo));
-  const { value } = await client.call({ op: "open", deadlineMs: lease.deadlineMs, made: folders });
+  const { value } = await client.call({
+    ...{ op: "open", deadlineMs: lease.deadlineMs, made: folders },
+    ...(fileLimitBytes === undefined ? {} : { fileLimitBytes }),
+  });
   if (value.refused !== undefined) throw unusable(image, value.refused);
   const files = await placeFiles(sandbox, spec);
   const made = folders.flatMap(pathsTo).filter(path => !existing.has(path));
-  const placed = await describePaths(client, [...new Set([...made, ...files])]);
+  return describePaths(client, [...new Set([...made, ...files])]);
+}
+
+/** Then: the image's entry point and its health check. What they change is a change. @throws InputError when they fail */
+export async function startImage(
+  client: DaemonClient,
+  { spec, image }: Pick<SetUpPlan, "spec" | "image">,
+): Promise<void> {
   await runEntryPoint(client, spec, image);
   await awaitHealth(client, spec, image);
-  return placed;
 }
 
 /** A path and those above it. */
@@ -75,7 +88,7 @@ async function placeFiles(
 }
 
 /** With a command that waits, as `docker run IMAGE sleep infinity` does: some entry points end by running it. */
-async function runEntryPoint(client: DaemonClient, spec: SandboxSpec, image: DockerImage): Promise<void> {
+async function runEntryPoint(client: DaemonClient, spec: SandboxSpec, image: ContainerImage): Promise<void> {
   if (image.entrypoint.length === 0) return;
   const requestId = "entry point of the image";
   const running = client.call({
@@ -96,7 +109,7 @@ async function runEntryPoint(client: DaemonClient, spec: SandboxSpec, image: Doc
   });
 }
 
-async function awaitHealth(client: DaemonClient, spec: SandboxSpec, image: DockerImage): Promise<void> {
+async function awaitHealth(client: DaemonClient, spec: SandboxSpec, image: ContainerImage): Promise<void> {
   const { health } = image;
   if (health === undefined) return;
   for (const until = performance.now() + health.patienceMs; ; await sleep(HEALTH_LOOK_MS)) {
@@ -116,7 +129,7 @@ async function awaitHealth(client: DaemonClient, spec: SandboxSpec, image: Docke
 }
 
 /** As the image's author meant them: its own folder, variables and user. */
-function surroundings(spec: SandboxSpec, { workdir, env, user }: DockerImage) {
+function surroundings(spec: SandboxSpec, { workdir, env, user }: ContainerImage) {
   const owner = spec.user ?? user;
   return {
     cwd: workdir,
@@ -125,7 +138,7 @@ function surroundings(spec: SandboxSpec, { workdir, env, user }: DockerImage) {
   };
 }
 
-function unusable(image: DockerImage, reason: string): InputError {
+function unusable(image: ContainerImage, reason: string): InputError {
   return new InputError({
     what: `the image cannot be used: ${reason}`,
     where: image.id,

@@ -1,0 +1,10 @@
+// What a sandbox's task is made from.
+import type { ContainerImage } from "../container-image.ts";
+
+/** What an image says of itself, and the task definition that runs it. */
+export interface FargateImage extends ContainerImage {
+  readonly taskDefinition: string;
+}
+
+/** Stands for programs of no image in particular. */
+export const DEFAULT_IMAGE = "default";

@@ -1,0 +1,152 @@
+// From a lease to a task that runs: started under a token of the lease, waited for, and started anew when it ended before
+// it ran; on Spot first, then on demand.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Task } from "@aws-sdk/client-ecs";
+import { Failure } from "../../failure/errors.ts";
+import { lost, nameOf } from "../daemon/leased-sandbox.ts";
+import type { Lease, SandboxSpec } from "../sandbox.ts";
+import { EcsRefusal, failureOfRefusal } from "./ecs-refusal.ts";
+import type { EcsTasks } from "./ecs-tasks.ts";
+import { jittered, type Pauses } from "./patience.ts";
+import { failureOfStart, type Stopped } from "./stop-failure.ts";
+import {
+  addressOf,
+  type Market,
+  startedBy,
+  type TaskPlace,
+  type Tokens,
+  taskRequest,
+  tokensOf,
+} from "./task-request.ts";
+import type { TaskWatch } from "./task-watch.ts";
+
+export interface StartedTask {
+  readonly arn: string;
+  readonly address: string;
+  readonly tokens: Tokens;
+}
+
+export interface LauncherOptions {
+  readonly ecs: EcsTasks;
+  readonly watch: TaskWatch;
+  readonly place: TaskPlace;
+  readonly pauses: Pauses;
+  /** For capacity, a place in the account, and the pull of images, all together. */
+  readonly patienceMs: number;
+}
+
+export interface Wanted {
+  readonly taskDefinition: string;
+  readonly spec: SandboxSpec;
+  readonly lease: Lease;
+  readonly market: Market;
+}
+
+export class Launcher {
+  readonly #options: LauncherOptions;
+
+  constructor(options: LauncherOptions) {
+    this.#options = options;
+  }
+
+  /** @throws Failure SandboxUnavailable; InputError when the deployment has to be changed */
+  async start(wanted: Wanted): Promise<StartedTask> {
+    const { pauses, patienceMs } = this.#options;
+    const what = nameOf(wanted.lease);
+    const untilMs = Math.min(Date.now() + patienceMs, wanted.lease.deadlineMs);
+    let { market } = wanted;
+    for (let launch = 0; ; launch++) {
+      const started = await this.#launch({ ...wanted, market }, launch, untilMs);
+      if ("arn" in started) return started;
+      const { isOnOtherMarket, error } = started;
+      if (isOnOtherMarket) market = "FARGATE";
+      const pauseMs = jittered(Math.min(pauses.firstMs * 2 ** launch, pauses.longestMs));
+      if (Date.now() + pauseMs > untilMs) throw error ?? lost(what, "its deadline passed before it was made");
+      await sleep(pauseMs);
+    }
+  }
+
+  /** The task of a lease that runs, whoever started it. */
+  async find(lease: Pick<Lease, "id" | "generation">): Promise<StartedTask | undefined> {
+    for (const task of await this.#options.ecs.list(startedBy(lease))) {
+      const [arn, address, tokens] = [task.taskArn, addressOf(task), tokensOf(task)];
+      if (task.desiredStatus === "STOPPED" || task.lastStatus !== "RUNNING") continue;
+      if (arn !== undefined && address !== undefined && tokens !== undefined) return { arn, address, tokens };
+    }
+    return undefined;
+  }
+
+  /** @returns the task, or why another one is to be started */
+  async #launch(
+    wanted: Wanted,
+    launch: number,
+    untilMs: number,
+  ): Promise<StartedTask | { readonly isOnOtherMarket: boolean; readonly error?: Failure }> {
+    const { ecs, place } = this.#options;
+    const { market, lease } = wanted;
+    const request = taskRequest(place, { ...wanted, launch });
+    const isFinal = ({ kind }: EcsRefusal): boolean => kind === "no-capacity" && market === "FARGATE_SPOT";
+    let arn: string;
+    try {
+      arn = await ecs.run(request, { untilMs, isFinal });
+    } catch (error) {
+      if (!(error instanceof EcsRefusal)) throw error;
+      if (isFinal(error)) return { isOnOtherMarket: true };
+      // Another driver had this lease, or we did and gave up: what it started is there, or has ended.
+      if (error.kind === "token-used")
+        return (await this.#taken(lease, untilMs)) ?? { isOnOtherMarket: false };
+      if (error.kind === "unreachable") await this.#stopUnheard(lease);
+      throw failureOfRefusal(nameOf(lease), error);
+    }
+    const tokens = tokensOf(request);
+    if (tokens === undefined) throw new Error("a request of ours has tokens");
+    return this.#await(lease, arn, tokens, untilMs);
+  }
+
+  async #taken(lease: Lease, untilMs: number) {
+    const tasks = await this.#options.ecs.list(startedBy(lease));
+    const task = tasks.find(({ desiredStatus }) => desiredStatus !== "STOPPED");
+    const [arn, tokens] = [task?.taskArn, task && tokensOf(task)];
+    return arn === undefined || tokens === undefined ? undefined : this.#await(lease, arn, tokens, untilMs);
+  }
+
+  async #await(lease: Lease, arn: string, tokens: Tokens, untilMs: number) {
+    const what = nameOf(lease);
+    const task = await this.#options.watch
+      .until(arn, other => isUp(other) || isOver(other), { untilMs })
+      .catch((error: unknown) => {
+        throw error instanceof EcsRefusal ? failureOfRefusal(what, error) : error;
+      });
+    if (typeof task === "string") {
+      await this.#options.ecs.stop(arn, "it did not start in time").catch(() => undefined); // the sweeper will
+      const why = task === "late" ? "it did not start in time" : "ECS does not know its task";
+      const error = new Failure("SandboxUnavailable", `${what} cannot be had: ${why}`, { retryable: true });
+      if (task === "late") throw error;
+      return { isOnOtherMarket: false, error };
+    }
+    const address = addressOf(task);
+    if (!isOver(task) && address !== undefined) return { arn, address, tokens };
+    const failure = failureOfStart(what, task as Stopped);
+    if (failure.kind === "final") throw failure.error;
+    return failure;
+  }
+
+  /** What may have been started by a request that nobody answered. */
+  async #stopUnheard(lease: Lease): Promise<void> {
+    const { ecs } = this.#options;
+    const tasks = await ecs.list(startedBy(lease)).catch(() => []);
+    await Promise.allSettled(
+      tasks.map(({ taskArn = "" }) => ecs.stop(taskArn, "nobody heard that it started")),
+    );
+  }
+}
+
+function isUp(task: Task): boolean {
+  return task.lastStatus === "RUNNING" && addressOf(task) !== undefined;
+}
+
+/** Containers tell how they ended some time before their task counts as stopped. */
+export function isOver({ lastStatus, desiredStatus, containers = [] }: Task): boolean {
+  const haveStopped = containers.length > 0 && containers.every(one => one.lastStatus === "STOPPED");
+  return lastStatus === "STOPPED" || (desiredStatus === "STOPPED" && haveStopped);
+}

@@ -1,0 +1,38 @@
+// Repeats a request to AWS while the reason why it was refused may pass.
+import { setTimeout as sleep } from "node:timers/promises";
+import { type EcsRefusal, mayPass, refusalOfError } from "./ecs-refusal.ts";
+
+/** Pauses double from the first to the longest, each a random part of that ("full jitter"), so that drivers spread out. */
+export interface Pauses {
+  readonly firstMs: number;
+  readonly longestMs: number;
+}
+
+export interface PatienceOptions {
+  readonly pauses: Pauses;
+  /** Unix ms. */
+  readonly untilMs: number;
+  /** Not repeated, though it may pass: there is another way. */
+  readonly isFinal?: (refusal: EcsRefusal) => boolean;
+}
+
+/** @throws EcsRefusal the last one */
+export async function patiently<Value>(
+  attempt: () => Promise<Value>,
+  { pauses, untilMs, isFinal = () => false }: PatienceOptions,
+): Promise<Value> {
+  for (let count = 0; ; count++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const refusal = refusalOfError(error);
+      const pauseMs = jittered(Math.min(pauses.firstMs * 2 ** count, pauses.longestMs));
+      if (!mayPass(refusal) || isFinal(refusal) || Date.now() + pauseMs > untilMs) throw refusal;
+      await sleep(pauseMs);
+    }
+  }
+}
+
+export function jittered(ms: number): number {
+  return Math.random() * ms;
+}

@@ -1,0 +1,48 @@
+// What machines and stages tell each other about sandboxes, from either side.
+import { afterEach, expect, it, vi } from "vitest";
+import { FARGATE_ENVIRONMENT } from "../../containers/driver/environment.ts";
+import { readContainerEnvironment } from "../../containers/environment.ts";
+import { definitionsOf, flatten, synthesize } from "./synthesized.ts";
+
+const { templates } = synthesize();
+afterEach(() => vi.unstubAllEnvs());
+
+/** Of the task definition. */
+function given(): Record<string, string> {
+  const driver = Object.values(templates.sandboxes.Resources).find(
+    ({ Type, Properties }) => Type === "AWS::ECS::TaskDefinition" && Properties.Family === "t1-driver",
+  );
+  const list: { Name: string; Value: unknown }[] = driver?.Properties.ContainerDefinitions[0].Environment;
+  return Object.fromEntries(list.map(({ Name, Value }) => [Name, flatten(Value)]));
+}
+
+/** Names that a machine adds for each group. */
+function added(): Set<string> {
+  const text = JSON.stringify(definitionsOf(templates).iteration);
+  const [, list = ""] =
+    /"ContainerOverrides":\[\{"Name":"driver","Environment":\[(.*?)\]\}\]/.exec(text) ?? [];
+  return new Set([...list.matchAll(/"Name":"(\w+)"/g)].map(([, name = ""]) => name));
+}
+
+it("machines add for each group what its definition cannot know, and the market that the driver runs in", () => {
+  expect([...added()].sort()).toEqual(["T1_EPISODES", "T1_MARKET", "T1_PHASE", "T1_POLICY_VERSION"]);
+});
+
+it("the prepare stage and drivers are told of the same toolkit and the same families", () => {
+  const prepare = Object.values(templates.pipeline.Resources).find(
+    ({ Type, Properties }) =>
+      Type === "AWS::Lambda::Function" && Properties.Environment?.Variables?.T1_TOOLKIT_IMAGE !== undefined,
+  );
+  const { T1_TOOLKIT_IMAGE, T1_SANDBOX_FAMILIES } = prepare?.Properties.Environment.Variables ?? {};
+  const driver = given();
+  // Through an export of the images' stack there, and within a join here.
+  const repository = (text: string) => /Toolkit|sandboxtoolkit/i.exec(text)?.[0].toLowerCase();
+  expect(repository(flatten(T1_TOOLKIT_IMAGE))).toBe(repository(driver.T1_TOOLKIT_IMAGE ?? ""));
+  expect(flatten(T1_TOOLKIT_IMAGE)).toBe(driver.T1_TOOLKIT_IMAGE);
+  expect(T1_SANDBOX_FAMILIES).toBe(driver.T1_SANDBOX_FAMILIES);
+});
+
+it("a variable that is missing is named", () => {
+  for (const name of Object.keys(FARGATE_ENVIRONMENT)) vi.stubEnv(name, undefined);
+  expect(() => readContainerEnvironment(FARGATE_ENVIRONMENT)).toThrow(/T1_CLUSTER.*T1_SANDBOX_SUBNETS/s);
+});

@@ -1,0 +1,72 @@
+// The fargate provider over the double, with the definition that the deployment registers, and times for tests.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import { sandboxTaskDefinition } from "../../../src/planning/sandbox-task.ts";
+import { containerImage } from "../../../src/sandbox/container-image.ts";
+import {
+  type FargateOptions,
+  FargateProvider,
+  type FargateTiming,
+} from "../../../src/sandbox/fargate/provider.ts";
+import { makeRootFolder } from "../root-folder.ts";
+import { EcsDouble, type TaskDefinition } from "./ecs-double.ts";
+
+const CLUSTER = "t1";
+const IMAGE = "registry/t1/tasks:x";
+
+const QUICK: FargateTiming = {
+  creation: { perSecond: 1000, burst: 1000 },
+  patienceMs: 30_000,
+  pauses: { firstMs: 10, longestMs: 100 },
+  looks: { firstMs: 20, longestMs: 100 },
+  unknownAfterMs: 1_000,
+  connection: {},
+};
+
+export interface FargateForTests extends AsyncDisposable {
+  readonly ecs: EcsDouble;
+  readonly provider: FargateProvider;
+  /** Another driver of the same cluster. */
+  readonly another: (options?: Partial<FargateOptions>) => FargateProvider;
+}
+
+/** What the image stands for, made once per test file. */
+const folder = mkdtempSync(join(tmpdir(), "t1-fargate-"));
+const root = join(folder, "root");
+makeRootFolder(root, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** @param options.timing replaces single times of tests */
+export async function openFargate(options: Partial<FargateOptions> = {}): Promise<FargateForTests> {
+  const ecs = await EcsDouble.open({ cluster: CLUSTER });
+  ecs.addImage(IMAGE, root);
+  const taskDefinition = ecs.register(
+    sandboxTaskDefinition({
+      ...{ family: "t1-sandbox-x", image: IMAGE, toolkitImage: "registry/t1/sandbox-toolkit:main" },
+      ...{ cpu: 1024, memoryMiB: 2048, diskGiB: 21, executionRoleArn: "arn:aws:iam::1:role/pull" },
+      environment: {},
+    }) as TaskDefinition,
+  );
+  const providers: FargateProvider[] = [];
+  const another = (other: Partial<FargateOptions> = {}): FargateProvider => {
+    const provider = new FargateProvider({
+      ...{ client: ecs.client(), cluster: CLUSTER, subnets: ["subnet-1"], securityGroups: ["sg-1"] },
+      market: "spot-first",
+      findImage: async reference => ({ ...containerImage(reference, {}), taskDefinition }),
+      ...options,
+      ...other,
+      timing: { ...QUICK, ...options.timing, ...other.timing },
+    });
+    providers.push(provider);
+    return provider;
+  };
+  return {
+    ...{ ecs, another, provider: another() },
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(providers.map(provider => provider[Symbol.asyncDispose]().catch(() => undefined)));
+      await ecs[Symbol.asyncDispose]();
+    },
+  };
+}
