@@ -10,7 +10,7 @@ const EPISODES = 60;
 it("an iteration in which everything fails that can, the runner too, ends with each episode once", async () => {
   const storm = await runStorm({
     ...{ episodes: EPISODES, concurrency: 4, killAt: [0.5], killInTraining: false, speed: 30 },
-    ...{ killSandboxEveryMs: 300, storeFaultShare: 0.001 },
+    ...{ killSandboxEveryMs: 500, storeFaultShare: 0.001 },
   });
   onTestFinished(() => rmSync(storm.folder, { recursive: true, force: true }));
   expect([storm.code, storm.kills], storm.stderr).toEqual([0, 1]);

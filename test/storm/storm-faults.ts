@@ -41,9 +41,9 @@ type DriverFault = "spot" | "lost" | "never-started" | undefined;
 
 /** @param group from 0 @param start of the group in this market, from 1 */
 function driverFault(group: number, market: string, start: number): DriverFault {
-  if (start > 1) return undefined;
-  // Lost in both markets before an episode was finished.
+  // In both markets and every time, before an episode is finished: one group in 25, of which one in ten may fail.
   if (group % 25 === 7) return "lost";
+  if (start > 1) return undefined;
   if (market !== "FARGATE_SPOT") return undefined;
   if (group % 5 === 1) return "spot";
   if (group % 10 === 3) return "lost";

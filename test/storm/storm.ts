@@ -104,6 +104,10 @@ function startRunner(settings: StormSettings) {
   const child = spawn(process.execPath, [PROGRAM, JSON.stringify(settings)], {
     stdio: ["ignore", "ignore", "pipe"],
   });
+  // A test runner that is killed must not leave it behind.
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
+  child.once("close", () => process.off("exit", kill));
   let stderr = "";
   child.stderr.on("data", text => {
     stderr = `${stderr}${text}`.slice(-20_000);
