@@ -1,6 +1,9 @@
-// What commands have in common: where runs lie unless said otherwise, and how results are written.
+// How commands write results.
+import { Option } from "commander";
 
-export const DEFAULT_STORE = ".t1/store";
+export function jsonOption(): Option {
+  return new Option("--json", "print the result as JSON on stdout");
+}
 
 /** Writes a result: JSON for machines, text for people. */
 export function print(options: { readonly json?: boolean }, result: unknown, text: string): void {
