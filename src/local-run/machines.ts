@@ -3,7 +3,9 @@
 import { mkdirSync } from "node:fs";
 import { z } from "zod";
 import { Failure } from "../failure/errors.ts";
+import type { Clock } from "../local/clock.ts";
 import type { Executors, TaskExecutor } from "../local/executor.ts";
+import type { FaultPlan } from "../local/fault-plan.ts";
 import type { HistoryEvent } from "../local/history.ts";
 import type { Json } from "../local/json-value.ts";
 import { type LocalRunner, openRunner } from "../local/runner.ts";
@@ -27,6 +29,9 @@ export interface MachinesOptions extends Omit<ExecutorsOptions, "groupSize"> {
   readonly gate: TaskGate;
   readonly iterations: number;
   readonly onEvent: OnRunEvent;
+  /** What a test of failures adds: faults of the services, and time that passes faster. */
+  readonly faults?: FaultPlan;
+  readonly clock?: Clock;
 }
 
 /** Episodes of a group: as deployed, but a machine with room for fewer has smaller groups. */
@@ -72,6 +77,8 @@ export class Machines implements AsyncDisposable {
       executors: machines.#watchAll(executorsHere({ ...options, groupSize: size })),
       buckets: Object.fromEntries(assembly.buckets.map(name => [name, store])),
       folder,
+      ...(options.faults !== undefined && { faults: options.faults }),
+      ...(options.clock !== undefined && { clock: options.clock }),
       limits: { distributedConcurrency: Math.ceil(concurrency / size) + GROUPS_WAITING },
       onEvent: (arn, event) => machines.#observe(arn, event),
     });

@@ -132,13 +132,15 @@ export async function openPlannablePool(folder: string, store: ObjectStore): Pro
  * Brings tasks of a stored pool into a folder, each in one of its name.
  *
  * @param tasks names; those of a pool in a folder need no bringing
+ * @throws the signal's reason between two tasks
  */
 export async function fetchTasks(
   { pool, tasks, into }: { readonly pool: string; readonly tasks: readonly string[]; readonly into: string },
-  { store }: { readonly store: ObjectStore },
+  { store, signal }: { readonly store: ObjectStore; readonly signal?: AbortSignal },
 ): Promise<void> {
   const hashes = await readIndex(store, pool);
   for (const task of new Set(tasks)) {
+    signal?.throwIfAborted();
     const key = taskKey(pool, hashOf(hashes, task));
     const found = await store.get(key);
     if (found === undefined)

@@ -98,8 +98,9 @@ export class LocalProvider implements SandboxProvider {
       this.#hasIsolated = true;
       return { spawner, porter };
     } catch (error) {
-      if (error instanceof Failure && !this.#hasIsolated && !spawner.isGone)
-        throw isolationProblem(error.message);
+      // One that is lost was killed while it started, which says nothing of what the machine allows.
+      const isRefused = error instanceof Failure && error.name === "SandboxUnavailable";
+      if (isRefused && !this.#hasIsolated && !spawner.isGone) throw isolationProblem(error.message);
       throw error;
     }
   }
