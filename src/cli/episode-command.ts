@@ -1,6 +1,5 @@
 // `t1 episode`: recorded episodes in the form that other programs read.
 import { readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { z } from "zod";
 import { toAtif } from "../agent/atif.ts";
@@ -23,7 +22,7 @@ import {
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { decodeChunks } from "../trajectory/chunk.ts";
-import { DEFAULT_STORE } from "./output.ts";
+import { DEFAULT_STORE, writeOut } from "./output.ts";
 
 interface ExportOptions {
   readonly local: string;
@@ -53,7 +52,7 @@ export function addEpisodeCommand(program: Command): void {
         evaluation === undefined ? iterationPrefix(run, iteration) : evaluationPrefix(run, evaluation);
       const text = await exportAtif(store, run, phase, episode);
       if (out === undefined) process.stdout.write(text);
-      else await writeFile(out, text);
+      else await writeOut(out, text);
     });
 }
 
