@@ -128,7 +128,7 @@ async function checkAll(
       const isHopeless = failuresInARow >= HOPELESS_AFTER;
       const result = isHopeless
         ? "too many tasks before it could not be checked"
-        : await checkOne(join(folder, key.path), services, interruption);
+        : await checkUnchanged(join(folder, key.path), key.content, services, interruption);
       if (typeof result === "string") {
         failuresInARow++;
         unchecked.push({ path: key.path, reason: result });
@@ -146,6 +146,18 @@ async function checkAll(
     await endSandboxes();
   }
   return { entries: entries.sort((a, b) => (a.path < b.path ? -1 : 1)), unchecked, knownCount };
+}
+
+/** @returns why there is no result for the content that the report would name */
+async function checkUnchanged(
+  folder: string,
+  content: string | undefined,
+  services: CheckServices,
+  interruption: Interruption,
+): ReturnType<typeof checkOne> {
+  const result = await checkOne(folder, services, interruption);
+  const isSame = typeof result === "string" || (await contentOf(folder)) === content;
+  return isSame ? result : "its files changed while it was checked";
 }
 
 /** What only the machine can cause is tried once more. @returns why it could not be checked */

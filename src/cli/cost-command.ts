@@ -8,7 +8,7 @@ import { PRICES_AS_OF, stalePrices } from "../planning/prices.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { jsonOption, print } from "./output.ts";
-import { listRuns } from "./run-list.ts";
+import { listRuns, readableRuns } from "./run-list.ts";
 import { isOnStack, stackOption } from "./stack-option.ts";
 import { storeOption } from "./store-option.ts";
 import { formatTable } from "./table.ts";
@@ -65,7 +65,8 @@ async function showIdle(options: CostOptions): Promise<void> {
 
 async function showAll(store: ObjectStore, shape: Shape, options: CostOptions): Promise<void> {
   const costs = [];
-  for (const { run } of await listRuns(store)) costs.push(await runCost({ run, shape }, { store }));
+  for (const { run } of readableRuns(await listRuns(store)))
+    costs.push(await runCost({ run, shape }, { store }));
   print(
     options,
     costs,

@@ -1,5 +1,4 @@
 // `t1 episode`: recorded episodes in the form that other programs read.
-import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { toAtif } from "../agent/atif.ts";
 import { TranscriptTurn } from "../agent/transcript.ts";
@@ -21,6 +20,7 @@ import {
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { decodeChunks } from "../trajectory/chunk.ts";
+import { writeOut } from "./output.ts";
 import { ownVersion } from "./own-version.ts";
 import { parseCount } from "./parse-count.ts";
 import { storeOption } from "./store-option.ts";
@@ -53,7 +53,7 @@ export function addEpisodeCommand(program: Command): void {
         evaluation === undefined ? iterationPrefix(run, iteration) : evaluationPrefix(run, evaluation);
       const text = await exportAtif(store, run, phase, episode);
       if (out === undefined) process.stdout.write(text);
-      else await writeFile(out, text);
+      else await writeOut(out, text);
     });
 }
 

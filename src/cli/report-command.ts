@@ -1,11 +1,9 @@
 // `t1 report`: one HTML file about a run.
-import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { InputError } from "../failure/errors.ts";
 import { makeReport } from "../report/report.ts";
 import { openStore } from "../store/open-store.ts";
-import { jsonOption, print } from "./output.ts";
+import { jsonOption, print, writeOut } from "./output.ts";
 import { Progress } from "./progress.ts";
 import { storeOption } from "./store-option.ts";
 
@@ -33,7 +31,7 @@ export function addReportCommand(program: Command): void {
       const { text, iterationCount, evaluationCount, episodeCount, leftOutCount, problems } =
         await makeReport(store, run);
       const file = resolve(options.out);
-      await write(file, text);
+      await writeOut(file, text);
       progress.clear();
       const result = {
         run,
@@ -54,18 +52,4 @@ export function addReportCommand(program: Command): void {
       if (problems.length > 0)
         process.stderr.write(`t1: ${problems.length} objects could not be read; the report lists them\n`);
     });
-}
-
-async function write(file: string, text: string): Promise<void> {
-  await writeFile(file, text).catch(cause => {
-    throw new InputError(
-      {
-        what: "cannot write the report",
-        where: file,
-        expected: "a file in a folder that is there and may be written to",
-        fix: "choose another --out",
-      },
-      { cause },
-    );
-  });
 }

@@ -9,7 +9,7 @@ import { advanceState, readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
 import { jsonOption, print } from "./output.ts";
 import { readConfig } from "./read-config.ts";
-import { listRuns } from "./run-list.ts";
+import { listRuns, RUN_COLUMNS, readableRuns, runRow } from "./run-list.ts";
 import {
   type LocalTaskOptions,
   overlapOption,
@@ -122,18 +122,11 @@ export function addRunCommand(program: Command): void {
       if (isOnStack(options)) return (await onStack()).listOnStack(options);
       const opened = await openStore(options.local);
       const runs = await listRuns(opened);
-      const rows = runs.map(({ run, kind, done, iterations, state }) => [
-        run,
-        kind,
-        `${done}/${iterations}`,
-        state,
-      ]);
+      readableRuns(runs);
       print(
         options,
         runs,
-        rows.length === 0
-          ? `no run in ${opened.url}\n`
-          : formatTable(["run", "kind", "iterations", "state"], rows),
+        runs.length === 0 ? `no run in ${opened.url}\n` : formatTable(RUN_COLUMNS, runs.map(runRow)),
       );
     },
   );
