@@ -36,6 +36,15 @@ describe("the report of a check", () => {
       expect(report.find(other)).toBeUndefined();
   });
 
+  test("that cannot be written is no bug, and says which file it is", () => {
+    const file = newFile();
+    const report = new CheckReport(file);
+    report[Symbol.dispose](); // as a disk that is full: every write fails
+    expect(() => report.add(entry("a"))).toThrow(
+      expect.objectContaining({ name: "StoreUnavailable", message: expect.stringContaining(file) }),
+    );
+  });
+
   test("of a task checked twice holds the last result", () => {
     const file = newFile();
     write(file, entry("a"), entry("a", { seconds: 9 }));

@@ -1,9 +1,18 @@
 // The report of `t1 tasks check`: a file of JSON lines, one per checked task, written as the results come. A check that
 // was killed goes on from it. What counts is the last line for a task, its content, and what it was checked with.
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
-import { InputError } from "../failure/errors.ts";
+import { Failure, InputError } from "../failure/errors.ts";
 import { TaskCheck } from "../pipeline/check-tasks.ts";
 
 export const CheckEntry = z.strictObject({
@@ -34,7 +43,9 @@ export class CheckReport {
   constructor(file: string) {
     this.file = file;
     try {
-      const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+      const isThere = existsSync(file);
+      if (isThere && !statSync(file).isFile()) throw new Error("it is no file");
+      const text = isThere ? readFileSync(file, "utf8") : "";
       const lines = text.split("\n").filter(line => line !== "");
       const entries = lines.flatMap(line => parseLine(line) ?? []);
       if (lines.length > 1 && entries.length === 0) throw new Error("it is no report of a check");
@@ -60,10 +71,21 @@ export class CheckReport {
     return key.content === undefined ? undefined : this.#entries.get(textOf(key));
   }
 
-  /** One write of one line at the end of the file: writers side by side do not mix. */
+  /**
+   * One write of one line at the end of the file: writers side by side do not mix.
+   *
+   * @throws Failure StoreUnavailable, e.g. when the disk is full; the next check goes on after what was written
+   */
   add(entry: CheckEntry): void {
-    writeSync(this.#descriptor, `${JSON.stringify(entry)}\n`);
-    fsyncSync(this.#descriptor);
+    const line = Buffer.from(`${JSON.stringify(entry)}\n`);
+    try {
+      if (writeSync(this.#descriptor, line) < line.length) throw new Error("no space for a whole line");
+      fsyncSync(this.#descriptor);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const text = `cannot write the report: ${this.file}: ${why}\n  fix: make room and check again, which goes on after what it holds`;
+      throw new Failure("StoreUnavailable", text, { retryable: false, cause });
+    }
   }
 
   [Symbol.dispose](): void {

@@ -92,11 +92,13 @@ export async function withLocalRun<T>(
     const { concurrency } = config.rollout;
     const shared = new SharedGroups({ store, images, workFolder, concurrency });
     const programs = openPrograms(opened, cores, options, { store, sandboxes, images, holder, shared });
+    const goesOn = kind === "run" ? `t1 run resume ${run} goes on` : "the same command goes on";
     const gate = new TaskGate(async () => {
       ownership.assert();
-      const { stopped } = (await readState(store, run)).state;
-      const reason = interrupt.received() ? "interrupted" : stopped?.reason;
-      return reason === undefined ? undefined : `${reason}; t1 run resume ${run} goes on`;
+      if (interrupt.received()) return `interrupted; ${goesOn}`;
+      // A stop is the run's: what it has come to may be evaluated.
+      const { stopped } = kind === "run" ? (await readState(store, run)).state : {};
+      return stopped && `${stopped.reason}; ${goesOn}`;
     });
     const machines = opened.use(
       await openMachines({

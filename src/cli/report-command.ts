@@ -1,12 +1,11 @@
 // `t1 report`: one HTML file about a run.
-import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { InputError } from "../failure/errors.ts";
 import { makeReport } from "../report/report.ts";
 import { openStore } from "../store/open-store.ts";
-import { DEFAULT_STORE, print } from "./output.ts";
+import { jsonOption, print, writeOut } from "./output.ts";
 import { Progress } from "./progress.ts";
+import { storeOption } from "./store-option.ts";
 
 interface ReportOptions {
   readonly local: string;
@@ -18,9 +17,9 @@ export function addReportCommand(program: Command): void {
   program
     .command("report <run>")
     .description("write one self-contained HTML file about a run: curves, times, evaluations, episodes")
-    .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+    .addOption(storeOption())
     .option("--out <file>", "file to write; one that is there is replaced", "report.html")
-    .option("--json", "print the result as JSON on stdout")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       "\nA run that is at work, was stopped or is damaged has a report too: it says what is missing. The file runs no script and loads nothing.",
@@ -32,7 +31,7 @@ export function addReportCommand(program: Command): void {
       const { text, iterationCount, evaluationCount, episodeCount, leftOutCount, problems } =
         await makeReport(store, run);
       const file = resolve(options.out);
-      await write(file, text);
+      await writeOut(file, text);
       progress.clear();
       const result = {
         run,
@@ -53,18 +52,4 @@ export function addReportCommand(program: Command): void {
       if (problems.length > 0)
         process.stderr.write(`t1: ${problems.length} objects could not be read; the report lists them\n`);
     });
-}
-
-async function write(file: string, text: string): Promise<void> {
-  await writeFile(file, text).catch(cause => {
-    throw new InputError(
-      {
-        what: "cannot write the report",
-        where: file,
-        expected: "a file in a folder that is there and may be written to",
-        fix: "choose another --out",
-      },
-      { cause },
-    );
-  });
 }

@@ -1,35 +1,66 @@
 // The runs of a store, and how far each is.
+import type { RunConfig } from "../config/run-config.ts";
+import { InputError } from "../failure/errors.ts";
 import { readRun } from "../pipeline/run-record.ts";
 import { runKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { liveOwner } from "../store/owner-lease.ts";
 import { readState } from "../store/run-state.ts";
 
-export async function listRuns(store: ObjectStore) {
+interface ReadableRun {
+  readonly run: string;
+  readonly kind: RunConfig["kind"];
+  readonly createdAt: string;
+  readonly done: number;
+  readonly iterations: number;
+  readonly state: "running" | "done" | "stopped" | "unfinished";
+}
+
+interface UnreadableRun {
+  readonly run: string;
+  readonly state: "unreadable";
+  readonly problem: string;
+}
+
+export type ListedRun = ReadableRun | UnreadableRun;
+
+export const RUN_COLUMNS = ["run", "kind", "iterations", "state"];
+
+export function runRow(found: ListedRun): string[] {
+  return found.state === "unreadable"
+    ? [found.run, "–", "–", found.state]
+    : [found.run, found.kind, `${found.done}/${found.iterations}`, found.state];
+}
+
+/** @returns those that can be read; of the others it says why not, on stderr */
+export function readableRuns(runs: readonly ListedRun[]): readonly ReadableRun[] {
+  for (const found of runs)
+    if (found.state === "unreadable") process.stderr.write(`t1: ${found.run}: ${found.problem}\n`);
+  return runs.filter(found => found.state !== "unreadable");
+}
+
+/** A run that cannot be read, e.g. one of another version, hides no other. */
+export async function listRuns(store: ObjectStore): Promise<readonly ListedRun[]> {
   const names = await Array.fromAsync(store.folders("runs/"));
   const started = await Promise.all(names.map(run => store.head(runKey(run))));
   return Promise.all(
     names
       .filter((_, index) => started[index] !== undefined)
-      .map(async run => {
-        const { config, createdAt } = await readRun(store, run);
-        const { state } = await readState(store, run);
-        const { iterations } = config.training;
-        const done = state.policyPublished;
-        return {
-          run,
-          kind: config.kind,
-          createdAt,
-          done,
-          iterations,
-          state: (await liveOwner(store, run, Date.now))
-            ? "running"
-            : done >= iterations
-              ? "done"
-              : state.stopped
-                ? "stopped"
-                : "unfinished",
-        };
-      }),
+      .map(run =>
+        describeRun(store, run).catch((error: unknown): UnreadableRun => {
+          if (error instanceof InputError) return { run, state: "unreadable", problem: error.message };
+          throw error;
+        }),
+      ),
   );
+}
+
+async function describeRun(store: ObjectStore, run: string): Promise<ReadableRun> {
+  const { config, createdAt } = await readRun(store, run);
+  const { state } = await readState(store, run);
+  const { iterations } = config.training;
+  const done = state.policyPublished;
+  const isRunning = await liveOwner(store, run, Date.now);
+  const notRunning = done >= iterations ? "done" : state.stopped ? "stopped" : "unfinished";
+  return { run, kind: config.kind, createdAt, done, iterations, state: isRunning ? "running" : notRunning };
 }

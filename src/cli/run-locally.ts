@@ -4,7 +4,7 @@ import * as ort from "onnxruntime-node";
 import type { RunConfig } from "../config/run-config.ts";
 import { readOverlap } from "../pipeline/cloud-settings.ts";
 import { assertRunName } from "../pipeline/deployable.ts";
-import { describeSoftware } from "../pipeline/run-record.ts";
+import { describeSoftware, readRun } from "../pipeline/run-record.ts";
 import { startRun } from "../pipeline/start-run.ts";
 import { runKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
@@ -66,6 +66,7 @@ export async function resumeLocally(
   run: string,
   options: LocalTaskOptions,
 ): Promise<void> {
+  await readRun(store, run); // a name with a slip in it leaves nothing behind
   await work(store, run, options, () => clearStop(store, run));
 }
 

@@ -25,7 +25,7 @@ import { advanceState, type Move, readState } from "../store/run-state.ts";
 import { print } from "./output.ts";
 import { Progress } from "./progress.ts";
 import { readConfig } from "./read-config.ts";
-import { listRuns } from "./run-list.ts";
+import { listRuns, RUN_COLUMNS, readableRuns, runRow } from "./run-list.ts";
 import { formatIteration } from "./run-progress.ts";
 import { describeFailure, describeProgress } from "./stack-progress.ts";
 import { formatTable } from "./table.ts";
@@ -132,6 +132,7 @@ async function moveState(store: ObjectStore, run: string, move: Move): Promise<v
 export async function listOnStack(options: StackOptions): Promise<void> {
   const { deployment, store, clients } = await openStack(options.stack);
   const [runs, executions] = await Promise.all([listRuns(store), listRunExecutions(deployment, clients)]);
+  readableRuns(runs);
   const rows = runs.map(run => ({ ...run, execution: executions.find(one => one.run === run.run) }));
   print(
     options,
@@ -139,9 +140,9 @@ export async function listOnStack(options: StackOptions): Promise<void> {
     rows.length === 0
       ? `no run in ${store.url}\n`
       : formatTable(
-          ["run", "kind", "iterations", "state", "execution", "status"],
-          rows.map(({ run, kind, done, iterations, state, execution }) => [
-            ...[run, kind, `${done}/${iterations}`, state],
+          [...RUN_COLUMNS, "execution", "status"],
+          rows.map(({ execution, ...run }) => [
+            ...runRow(run),
             ...[execution?.name ?? "–", execution?.status ?? "–"],
           ]),
         ),

@@ -2,7 +2,8 @@
 import { cpus } from "node:os";
 import { z } from "zod";
 import { RunConfig } from "../config/run-config.ts";
-import { readJson } from "../store/json.ts";
+import { InputError } from "../failure/errors.ts";
+import { parseJson } from "../store/json.ts";
 import { runKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 
@@ -23,8 +24,16 @@ export const RunRecord = z.strictObject({
 export type RunRecord = z.infer<typeof RunRecord>;
 
 /** @throws InputError when there is no such run, or its record was written by another version */
-export function readRun(store: ObjectStore, run: string): Promise<RunRecord> {
-  return readJson(store, runKey(run), RunRecord);
+export async function readRun(store: ObjectStore, run: string): Promise<RunRecord> {
+  const key = runKey(run);
+  const found = await store.get(key);
+  if (found !== undefined) return parseJson(found.body, key, RunRecord);
+  throw new InputError({
+    what: "no such run",
+    where: key,
+    expected: `expected it in ${store.url}`,
+    fix: "check the name of the run and the store; t1 run list names the runs of a store",
+  });
 }
 
 export function describeSoftware(onnxruntime: string): RunRecord["software"] {

@@ -202,6 +202,8 @@ export interface FileChange {
   readonly change: "added" | "modified" | "deleted";
   /** What is there now; of something deleted, what the image has there. */
   readonly kind: "file" | "folder" | "link" | "other";
+  /** Where a link that is there leads, as it is written in it. */
+  readonly target?: string;
 }
 
 export interface Sandbox extends AsyncDisposable {

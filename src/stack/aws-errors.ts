@@ -85,15 +85,41 @@ function attributeAwsError(thrown: unknown, action: string): unknown {
       },
       options,
     );
+  if (name === "TypeError" && /^Invalid URL/.test(message))
+    return new InputError(
+      {
+        what: `no address of a service: ${(thrown as { input?: unknown }).input ?? message}`,
+        where: action,
+        expected: "expected a URL in AWS_ENDPOINT_URL and its like",
+        fix: "correct it, or leave it out to speak to AWS itself",
+      },
+      options,
+    );
   if (isUnavailable(thrown))
     return new Failure("AwsUnavailable", `${action}: ${name}: ${message}`, { ...options, retryable: true });
+  const status = statusOf(thrown);
+  // The SDK's word for an answer with no error of the service's in it.
+  if (name === "Unknown" && status !== undefined)
+    return new InputError(
+      {
+        what: `what answered is no service of AWS (HTTP ${status})`,
+        where: action,
+        expected: "expected an error of the service in the answer",
+        fix: "check AWS_ENDPOINT_URL, and whether a proxy stands between",
+      },
+      options,
+    );
   return thrown;
 }
 
+function statusOf(error: Error): number | undefined {
+  return (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
+}
+
 function isUnavailable(error: Error): boolean {
-  const { code, $metadata } = error as { code?: unknown; $metadata?: { httpStatusCode?: number } };
+  const { code } = error as { code?: unknown };
   if (typeof code === "string" && NETWORK.has(code)) return true;
-  const status = $metadata?.httpStatusCode;
+  const status = statusOf(error);
   return (
     ["TimeoutError", "ThrottlingException", "Throttling", "TooManyRequestsException"].includes(error.name) ||
     (status !== undefined && (status === 429 || status >= 500))

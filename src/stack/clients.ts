@@ -7,15 +7,23 @@ import { ECSClient } from "@aws-sdk/client-ecs";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { SFNClient } from "@aws-sdk/client-sfn";
 
+/** A service answers within seconds; one that says nothing is asked again, three times in all. */
+const SILENCE_MS = 20_000;
+
 export class AwsClients {
   readonly #made = new Map<string, unknown>();
+  readonly #patience: { readonly requestHandler: Readonly<Record<string, number>> };
+
+  constructor(silenceMs = SILENCE_MS) {
+    this.#patience = { requestHandler: { connectionTimeout: silenceMs, socketTimeout: silenceMs } };
+  }
 
   get stacks(): CloudFormationClient {
-    return this.#once("stacks", () => new CloudFormationClient());
+    return this.#once("stacks", () => new CloudFormationClient(this.#patience));
   }
 
   get states(): SFNClient {
-    return this.#once("states", () => new SFNClient());
+    return this.#once("states", () => new SFNClient(this.#patience));
   }
 
   get functions(): LambdaClient {
@@ -27,15 +35,15 @@ export class AwsClients {
   }
 
   get logs(): CloudWatchLogsClient {
-    return this.#once("logs", () => new CloudWatchLogsClient());
+    return this.#once("logs", () => new CloudWatchLogsClient(this.#patience));
   }
 
   get tasks(): ECSClient {
-    return this.#once("tasks", () => new ECSClient());
+    return this.#once("tasks", () => new ECSClient(this.#patience));
   }
 
   get jobs(): BatchClient {
-    return this.#once("jobs", () => new BatchClient());
+    return this.#once("jobs", () => new BatchClient(this.#patience));
   }
 
   #once<Client>(name: string, make: () => Client): Client {

@@ -3,6 +3,7 @@
 // recorded. The rule and what it costs honest tasks: docs/decisions/0007.
 import { z } from "zod";
 import type { FileChange } from "../sandbox/sandbox.ts";
+import { changedLinks, leadsInto } from "./links.ts";
 import { LOG_FOLDER, TESTS_FOLDER } from "./run-tests.ts";
 
 /** What kind of file it is, in words of a report. */
@@ -17,6 +18,7 @@ export const TAMPER_KINDS = {
   replaced_program: "replaced a program or library of the image",
   shadowed_program: "has the name of a program of the image, in a folder of PATH",
   redirected_folder: "stands in the place of a system folder",
+  link_to_tests: "leads to where the tests and their answers will be",
 } as const;
 export type TamperKind = keyof typeof TAMPER_KINDS;
 
@@ -105,9 +107,11 @@ export function findSuspects(
   const newPrograms: FileChange[] = [];
   const pathFolders = path.split(":").map(folder => folder.replace(/\/+$/, ""));
   const beside = `${workdir.replace(/\/+$/, "")}/`;
+  const links = changedLinks(changes);
+  const isAnswer = ({ path }: FileChange): boolean => leadsInto(path, [TESTS_FOLDER, LOG_FOLDER], links);
   for (const found of changes) {
     const { path: at, change, kind } = found;
-    const suspected = kindOf(found, beside);
+    const suspected = kindOf(found, beside) ?? (isAnswer(found) ? "link_to_tests" : undefined);
     if (suspected !== undefined) {
       // What is gone can run nothing: it stays gone.
       if (change !== "deleted") without.add(at);

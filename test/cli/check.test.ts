@@ -5,7 +5,7 @@ import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFil
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CheckEntry } from "../../src/cli/check-report.ts";
 import { t1 } from "../run/tiny-run.ts";
 import { makePool } from "./make-pool.ts";
@@ -101,6 +101,24 @@ describe("t1 tasks check", () => {
     expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining("8 of 8") });
   });
 
+  test("keeps no result of a task whose files changed while it was checked", async () => {
+    const [first = ""] = await makePool(pool, 1);
+    const test = join(pool, first, "tests/test.sh");
+    // A solution takes long enough for a change, and its files are read before.
+    writeFileSync(
+      join(pool, first, "solution/solve.sh"),
+      `sleep 1\n${readFileSync(join(pool, first, "solution/solve.sh"), "utf8")}`,
+    );
+    const checked = check();
+    const deadline = Date.now() + 60_000;
+    while (!existsSync(report) && Date.now() < deadline) await sleep(20);
+    await sleep(600);
+    appendFileSync(test, "# changed\n");
+    expect(await checked).toMatchObject({ code: 75, stdout: expect.stringContaining("changed while") });
+    expect(entries()).toEqual([]);
+    expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining("1 of 1") });
+  });
+
   test("says what it cannot use", async () => {
     expect(await check()).toMatchObject({ code: 2, stderr: expect.stringContaining("cannot read a folder") });
     await makePool(pool, 1);
@@ -108,6 +126,17 @@ describe("t1 tasks check", () => {
       code: 2,
       stderr: expect.stringContaining("no such task"),
     });
+    expect(await t1("tasks", "check", pool, "--report", "/dev/null")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("it is no file"),
+    });
+    vi.stubEnv("DOCKER_HOST", "tcp://127.0.0.1:9");
+    // Never another engine than the one that was named.
+    expect(await check("--sandboxes", "docker")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("no engine of this machine: tcp://127.0.0.1:9: DOCKER_HOST"),
+    });
+    vi.unstubAllEnvs();
     expect(await check("--sandboxes", "vm")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("bubblewrap, docker"),

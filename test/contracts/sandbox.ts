@@ -633,6 +633,20 @@ export function sandboxContract(
       });
     });
 
+    rule("say where links lead, also hard links to them", async ({ create, expect }) => {
+      const sandbox = await create({ image: placed() });
+      await output(
+        sandbox,
+        "ln -s ../no/where l; ln l hard 2>/dev/null || ln -P l hard; rm a.txt; ln -s /x a.txt",
+      );
+      const links = (await sandbox.changedFiles()).map(({ path, kind, target }) => [path, kind, target]);
+      expect(links).toEqual([
+        ["/app/a.txt", "link", "/x"],
+        ["/app/hard", "link", "../no/where"],
+        ["/app/l", "link", "../no/where"],
+      ]);
+    });
+
     rule("are seen when size and time of a file were put back", async ({ create, expect }) => {
       const sandbox = await create({ image: placed() });
       await output(sandbox, "touch -r a.txt ref; echo two > a.txt; touch -r ref a.txt; rm ref");

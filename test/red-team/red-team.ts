@@ -20,6 +20,7 @@ storage_mb = 8
   "environment/Dockerfile":
     "FROM ubuntu:24.04 AS t1-host\nWORKDIR /app\nENV PATH=/app/bin:/usr/bin:/bin\nCOPY readme.txt /app/\n",
   "environment/readme.txt": "read me\n",
+  "tests/expected.txt": "right\n",
   "tests/test.sh": `#!/bin/sh
 tests= failed=0
 check() {

@@ -1,6 +1,6 @@
 // Whole runs through the command line.
 import type { ChildProcess } from "node:child_process";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readClosed } from "../../src/pipeline/close.ts";
@@ -43,6 +43,33 @@ describe("a run", () => {
     // In UTC, wherever this machine stands (harbor#2522).
     expect(run.createdAt).toMatch(/Z$/);
     expect(Math.abs(Date.parse(run.createdAt) - Date.now())).toBeLessThan(10 * 60_000);
+  });
+
+  it("is told from what cannot be read, found or written, and evaluated when it was stopped", async () => {
+    const broken = join(tiny.store, "runs/broken");
+    mkdirSync(broken);
+    writeFileSync(join(broken, "run.json"), '{"format":"t1-run-0"}');
+    const list = await t1("run", "list", "--local", tiny.store, "--json");
+    rmSync(broken, { recursive: true });
+    expect(list).toMatchObject({ code: 0, stderr: expect.stringContaining("runs/broken/run.json") });
+    expect(JSON.parse(list.stdout)).toMatchObject([
+      { run: "broken", state: "unreadable" },
+      { run: "whole", state: "done" },
+    ]);
+    expect(await t1("run", "resume", "hole", "--local", tiny.store)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("no such run: runs/hole/run.json"),
+    });
+    expect(existsSync(join(tiny.store, "runs/hole"))).toBe(false);
+    const unwritable = ["--out", join(tiny.store, "no/where.json"), "--local", tiny.store];
+    expect(await t1("episode", "export", "whole", "0", ...unwritable)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("cannot write the file"),
+    });
+    await t1("run", "stop", "whole", "--local", tiny.store);
+    const words = ["--pool", tiny.pool, "--episodes", "1", "--local", tiny.store];
+    const evaluated = await t1("evaluate", "whole", ...words);
+    expect(evaluated.code, evaluated.stderr).toBe(0);
   });
 
   it("refuses a second runner while the first works, and goes on after a stop", async () => {

@@ -43,6 +43,11 @@ beforeAll(async () => {
       const name = new URLSearchParams(body).get("StackName")?.replace("-pipeline", "") ?? "";
       const failed = name === "unfinished";
       const answer = ANSWERS[name];
+      if (name === "silent") return;
+      if (name === "proxy") {
+        response.writeHead(403, { "content-type": "text/html" }).end("<html>log in first</html>");
+        return;
+      }
       response.writeHead(answer?.status ?? 200, { "content-type": "text/xml" });
       response.end(
         answer === undefined
@@ -54,12 +59,16 @@ beforeAll(async () => {
   await once(server, "listening");
   endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });
-afterAll(() => server.close());
+afterAll(() => {
+  server.close();
+  server.closeAllConnections();
+});
 
 /** As the command line asks and reports. */
 async function find(
   stack: string,
   environment: NodeJS.ProcessEnv = {},
+  clients = new AwsClients(),
 ): Promise<{ code: number; stderr: string }> {
   const env = {
     AWS_ENDPOINT_URL: endpoint,
@@ -72,7 +81,7 @@ async function find(
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
   let stderr = "";
   try {
-    await findDeployment(stack, new AwsClients());
+    await findDeployment(stack, clients);
     return { code: 0, stderr };
   } catch (error) {
     const code = reportError(error, text => {
@@ -108,10 +117,17 @@ describe("a refusal of AWS", () => {
       75,
       ["AwsUnavailable", "ECONNREFUSED"],
     ],
+    ["a page of somebody else", "proxy", {}, 2, ["no service of AWS (HTTP 403)", "AWS_ENDPOINT_URL"]],
+    ["no address", "any", { AWS_ENDPOINT_URL: "localhost" }, 2, ["no address", "AWS_ENDPOINT_URL"]],
   ])("%s", async (_, stack, environment, code, words) => {
     const ended = await find(stack, environment);
     for (const word of words) expect(ended.stderr).toContain(word);
     expect(ended.code).toBe(code);
     expect(ended.stderr).not.toContain("This is a bug");
+  });
+
+  it("no word from a service that takes the request: it is not waited for without end", async () => {
+    const ended = await find("silent", {}, new AwsClients(300));
+    expect(ended).toMatchObject({ code: 75, stderr: expect.stringContaining("AwsUnavailable") });
   });
 });

@@ -46,10 +46,12 @@ export function compareWithImage(
   }
   for (const entry of present) {
     const before = image.entry(entry.path);
-    const kind = kindOf(entry);
+    const source = sourceOf(entry, here);
+    const kind = source?.kind === "link" ? "link" : kindOf(entry);
     const path = `/${entry.path}`;
-    if (before === undefined) changes.push({ path, change: "added", kind });
-    else if (isModified(entry, before, here)) changes.push({ path, change: "modified", kind });
+    const found = { path, kind, ...(kind === "link" && { target: source?.target }) };
+    if (before === undefined) changes.push({ ...found, change: "added" });
+    else if (isModified(entry, before, here)) changes.push({ ...found, change: "modified" });
     if (before !== undefined && before.kind !== kind) cleared.push(entry.path);
   }
   changes.sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -93,9 +95,14 @@ function kindOf({ kind }: TarEntry): FileChange["kind"] {
   return kind === "hard-link" ? "file" : kind;
 }
 
+/** A hard link may be one to a symbolic link. @returns undefined when the archive does not hold it */
+function sourceOf(entry: TarEntry, here: ReadonlyMap<string, TarEntry>): TarEntry | undefined {
+  return entry.kind === "hard-link" ? here.get(entry.target) : entry;
+}
+
 function isModified(entry: TarEntry, before: ImageEntry, here: ReadonlyMap<string, TarEntry>): boolean {
-  const source = entry.kind === "hard-link" ? here.get(entry.target) : entry;
-  if (kindOf(entry) !== before.kind || source === undefined) return true;
+  const source = sourceOf(entry, here);
+  if (source === undefined || kindOf(source) !== before.kind) return true;
   if (before.mode !== undefined && source.mode !== before.mode) return true;
   if (before.kind === "folder") return false;
   if (before.kind === "link") return source.target !== before.target;

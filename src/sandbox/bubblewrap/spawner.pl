@@ -51,6 +51,12 @@ my %NUMBERS = (
   },
 );
 my $NUMBER = $NUMBERS{$machine} // die "no system call numbers for $machine\n";
+# add_key, request_key and keyctl, by every way into the kernel (AUDIT_ARCH of linux/audit.h): the machine's own, its
+# programs of 32 bits, and x32, whose numbers are those of x64 and a bit.
+my %KEY_CALLS = (
+  x64 => {0xC000003E => [248 .. 250, 0x40000000 + 248 .. 0x40000000 + 250], 0x40000003 => [286 .. 288]},
+  arm64 => {0xC00000B7 => [217 .. 219], 0x40000028 => [309 .. 311]},
+);
 die "a perl of 32 bits cannot call a kernel of 64\n" if length pack('p', '') != 8;
 
 # asm-generic/fcntl.h; the same on both machines.
@@ -99,7 +105,7 @@ use constant KILL_LOOKS => 40;
 
 # As a shell has it: not found, and found but of no use.
 use constant { NOT_FOUND => 127, NOT_USABLE => 126 };
-use constant { ENOENT => 2, EEXIST => 17, ENOTEMPTY => 39 };
+use constant { ENOENT => 2, EEXIST => 17, ENOSYS => 38, ENOTEMPTY => 39 };
 
 # Of programs that run outside. Variables of a task must not reach them.
 my @HOST_VARIABLES = ('PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL=C');
@@ -496,6 +502,7 @@ sub become {
   make_folder($_, 0) for @$made;
   $cwd eq '' or chdir $cwd or give_up(NOT_USABLE, "cannot change to $cwd: $!");
   plain_signals();
+  refuse_keys();
   ignore_owners() if $is_ignoring_owners;
   execute($words->[0], $words, $variables);
   give_up($! == ENOENT ? NOT_FOUND : NOT_USABLE, "$words->[0]: $!");
@@ -503,14 +510,27 @@ sub become {
 
 # From here on, giving a file to somebody else succeeds and does nothing. One user is mapped, so it cannot be done; but
 # package managers and tar stop at an error, and in a sandbox in which everybody is root nothing depends on it.
-# Filters as in linux/bpf_common.h (load a word, jump if equal, return) over struct seccomp_data of linux/seccomp.h.
 sub ignore_owners {
+  answer_calls(0, $NUMBER->{AUDIT_ARCH} => [grep { defined } @$NUMBER{'chown', 'fchown', 'lchown', 'fchownat'}]);
+}
+
+# From here on the kernel has no keys. They are of the machine's user and not of a namespace: /proc/keys would show the
+# names of those of other sandboxes, and whoever lets others read a key hands it over.
+sub refuse_keys { answer_calls(ENOSYS, %{$KEY_CALLS{$machine}}) }
+
+# Filters as in linux/bpf_common.h (load a word, jump if equal, return) over struct seccomp_data of linux/seccomp.h.
+sub answer_calls {
   use constant { LOAD => 0x20, JUMP_EQUAL => 0x15, RETURN => 0x06, AT_NUMBER => 0, AT_ARCH => 4 };
   use constant { SECCOMP_RET_ERRNO => 0x00050000, SECCOMP_RET_ALLOW => 0x7fff0000 };
-  my @calls = grep { defined } @$NUMBER{'chown', 'fchown', 'lchown', 'fchownat'};
-  my @steps = ([LOAD, 0, 0, AT_ARCH], [JUMP_EQUAL, 0, @calls + 1, $NUMBER->{AUDIT_ARCH}], [LOAD, 0, 0, AT_NUMBER]);
-  push @steps, [JUMP_EQUAL, @calls - $_, 0, $calls[$_]] for 0 .. $#calls;
-  push @steps, [RETURN, 0, 0, SECCOMP_RET_ALLOW], [RETURN, 0, 0, SECCOMP_RET_ERRNO];
+  my ($error, %calls_of) = @_;
+  my @steps;
+  for my $arch (sort keys %calls_of) {
+    my @calls = @{$calls_of{$arch}};
+    push @steps, [LOAD, 0, 0, AT_ARCH], [JUMP_EQUAL, 0, @calls + 3, $arch], [LOAD, 0, 0, AT_NUMBER];
+    push @steps, [JUMP_EQUAL, @calls - $_, 0, $calls[$_]] for 0 .. $#calls;
+    push @steps, [RETURN, 0, 0, SECCOMP_RET_ALLOW], [RETURN, 0, 0, SECCOMP_RET_ERRNO | $error];
+  }
+  push @steps, [RETURN, 0, 0, SECCOMP_RET_ALLOW];
   my $filter = join '', map { pack 'SCCL', @$_ } @steps;
   my $program = pack 'S x6 P', scalar @steps, $filter;
   sys('prctl', PR_SET_SECCOMP, SECCOMP_MODE_FILTER, $program, 0, 0) == 0

@@ -1,7 +1,7 @@
 // What the root held at one moment, to compare with later: where no container engine can tell what changed, the daemon
 // can. Nobody inside can set the time of a file's last change (ctime), so it gives away whatever was put back.
 import type { BigIntStats } from "node:fs";
-import { walkRoot } from "./describe.ts";
+import { targetOf, walkRoot } from "./describe.ts";
 import type { Changes, FileKind } from "./protocol.ts";
 
 interface Remembered {
@@ -24,12 +24,14 @@ export class Baseline {
     const changes: Changes = [];
     for (const [path, entry] of now) {
       const old = this.#entries.get(path);
-      if (old === undefined) changes.push([path, "added", entry.kind, false]);
-      else if (old.kind !== entry.kind || old.state !== entry.state)
-        changes.push([path, "modified", entry.kind, old.kind !== entry.kind]);
+      const isModified = old !== undefined && (old.kind !== entry.kind || old.state !== entry.state);
+      if (old !== undefined && !isModified) continue;
+      const target = entry.kind === "link" ? targetOf(path) : null;
+      if (old === undefined) changes.push([path, "added", entry.kind, false, target]);
+      else changes.push([path, "modified", entry.kind, old.kind !== entry.kind, target]);
     }
     for (const [path, { kind }] of this.#entries)
-      if (!now.has(path)) changes.push([path, "deleted", kind, false]);
+      if (!now.has(path)) changes.push([path, "deleted", kind, false, null]);
     return changes.sort(([a], [b]) => (a < b ? -1 : 1));
   }
 }

@@ -1,5 +1,5 @@
 // What is at paths of the sandbox, and what all of its root holds.
-import { type BigIntStats, lstatSync, readdirSync } from "node:fs";
+import { type BigIntStats, lstatSync, readdirSync, readlinkSync } from "node:fs";
 import type { Described, FileKind, Listing } from "./protocol.ts";
 
 /** @returns null where nothing is */
@@ -11,7 +11,17 @@ export function describe(path: string): Described | null {
     ...{ kind, mode: Number(stats.mode & 0o7777n), uid: Number(stats.uid), gid: Number(stats.gid) },
     changed: `${stats.ctimeNs}`,
     ...(kind === "folder" ? { names: namesIn(path) } : {}),
+    ...(kind === "link" ? { target: targetOf(path) } : {}),
   };
+}
+
+/** @returns "" where the link is gone meanwhile */
+export function targetOf(link: string): string {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return "";
+  }
 }
 
 /** Every path of the root's own file system. */

@@ -23,7 +23,10 @@ export function differenceOf(listed: Changes): Difference {
   const own = listed.filter(([path]) => !isOfEngine(path));
   const there = own.filter(([, change]) => change !== "deleted").map(([path]) => path);
   return {
-    changes: own.map(([path, change, kind]) => ({ path, change, kind })),
+    changes: own.map(([path, change, kind, , target]) => ({
+      ...{ path, change, kind },
+      ...(target !== null && { target }),
+    })),
     carried: [...new Set(there.flatMap(path => [...foldersAbove(path), path]))],
     cleared: own
       .filter(([, change, , isReplaced]) => change === "deleted" || isReplaced)

@@ -146,6 +146,8 @@ export const Described = z.strictObject({
   changed: Text,
   /** What a folder holds. */
   names: z.array(Text).optional(),
+  /** Where a link leads, as it is written in it. */
+  target: Text.optional(),
 });
 export type Described = z.infer<typeof Described>;
 
@@ -161,6 +163,7 @@ export const Changes = z.array(
     /** Of what is there now, or was. */
     FileKind,
     z.boolean().describe("whether something of another kind was there before"),
+    Text.nullable().describe("where a link that is there leads"),
   ]),
 );
 export type Changes = z.infer<typeof Changes>;

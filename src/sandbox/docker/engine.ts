@@ -84,10 +84,22 @@ export function complaintOf({ status, value }: EngineAnswer): string {
   return Complaint.safeParse(value).data?.message ?? `status ${status}`;
 }
 
-/** Docker's variable goes before podman's; only sockets of this machine count. */
+/**
+ * Docker's variable goes before podman's.
+ *
+ * @throws InputError where it names anything but a socket of this machine: another engine must not stand in for it
+ */
 export function findEngineSocket(): string | undefined {
   const { DOCKER_HOST, CONTAINER_HOST } = process.env;
-  const [, named] = /^unix:\/\/(\/.+)$/.exec(DOCKER_HOST || CONTAINER_HOST || "") ?? [];
+  const host = DOCKER_HOST || CONTAINER_HOST || "";
+  const [, named] = /^unix:\/\/(\/.+)$/.exec(host) ?? [];
+  if (host !== "" && named === undefined)
+    throw new InputError({
+      what: `no engine of this machine: ${host}`,
+      where: DOCKER_HOST ? "DOCKER_HOST" : "CONTAINER_HOST",
+      expected: "unix:///PATH, the socket of an engine of this machine",
+      fix: "set it so, or leave it out for the usual places",
+    });
   const runtime = process.env.XDG_RUNTIME_DIR;
   const places = [
     ...["/var/run/docker.sock", "/run/podman/podman.sock"],

@@ -41,11 +41,11 @@ export function compareFiles(
     if (entry === undefined) {
       if (old !== undefined) addDeleted(path, old.kind);
     } else if (old === undefined) {
-      changes.set(path, { path, change: "added", kind: entry.kind });
+      changes.set(path, { ...whatIs(path, entry), change: "added" });
       carried.push(path);
     } else {
       const isChanged = isModified(entry, old, before.placed.get(path));
-      if (isChanged) changes.set(path, { path, change: "modified", kind: entry.kind });
+      if (isChanged) changes.set(path, { ...whatIs(path, entry), change: "modified" });
       if (isChanged || entry.kind === "folder") carried.push(path);
       if (entry.kind !== old.kind) cleared.push(path);
     }
@@ -58,6 +58,10 @@ export function compareFiles(
     carried: [...new Set(carried)],
     cleared: [...new Set(cleared)],
   };
+}
+
+function whatIs(path: string, { kind, target }: Described): Omit<FileChange, "change"> {
+  return { path, kind, ...(target !== undefined && { target }) };
 }
 
 /** Below a link that took a folder's place there is something else. */
