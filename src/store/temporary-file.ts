@@ -43,7 +43,10 @@ export async function withTemporary<Result>(
   }
 }
 
-/** Removes what dead processes left below `parent`; nothing else, and nothing of a living process. */
+/**
+ * Removes what dead processes left below `parent`; nothing else, and nothing of a living process. What this user may not
+ * remove stays for one who may: it is in nobody's way.
+ */
 export async function removeLeftovers(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     const identity = parseProcess(name);
@@ -51,7 +54,9 @@ export async function removeLeftovers(parent: string): Promise<void> {
     const state = processState(identity);
     if (state === "alive") continue;
     if (state === "elsewhere" && (await ageMs(join(parent, name))) < FOREIGN_AGE_MS) continue;
-    await rm(join(parent, name), { recursive: true, force: true });
+    await rm(join(parent, name), { recursive: true, force: true }).catch((error: unknown) => {
+      if (!hasCode(error, "EACCES") && !hasCode(error, "EPERM")) throw error;
+    });
   }
 }
 
