@@ -10,6 +10,8 @@ import { logError } from "./log.ts";
 
 export interface StageContext {
   readonly store: ObjectStore;
+  /** Fires when the function answers that it was not done in time: what was begun is to be cleaned up, at once. */
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -20,11 +22,31 @@ export function stageHandler<Input extends z.ZodType, Output>(
   input: Input,
   work: (input: z.output<Input>, context: StageContext) => Promise<Output>,
 ) {
+  const atWork = new WeakMap<Context, Promise<Output>>();
   return middy<unknown, Output>({ timeoutEarlyInMillis: EARLY_MS, timeoutEarlyResponse: timedOut })
-    .onError(({ error, event, context }) => report(error, event, context))
-    .handler(async (event: unknown) =>
-      work(parse(input, event, "the event"), { store: await openedStore() }),
-    );
+    .onError(async ({ error, event, context }) => {
+      report(error, event, context);
+      // After the answer the container is frozen: what is not cleaned up by then is found by a later call
+      // (middyjs/middy#1240).
+      await endOf(atWork.get(context));
+    })
+    .handler((event: unknown, context: Context, { signal }: { readonly signal: AbortSignal }) => {
+      const begin = async (): Promise<Output> =>
+        work(parse(input, event, "the event"), { store: await openedStore(), signal });
+      const working = begin();
+      atWork.set(context, working);
+      return working;
+    });
+}
+
+/** What does not heed its signal is not waited for longer than this, so that the answer comes before Lambda's end. */
+const CLEANUP_MS = 5_000;
+
+async function endOf(working: Promise<unknown> | undefined): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, CLEANUP_MS);
+  await Promise.race([working?.catch(() => undefined), late.promise]);
+  clearTimeout(timer);
 }
 
 /** Left for the answer to travel: the function is not ended by Lambda, whose error would say nothing of the stage. */

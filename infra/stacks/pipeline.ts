@@ -144,6 +144,12 @@ function stageSettings({
   const iteration = "runs/*/iterations/*";
   const evaluation = "runs/*/evaluations/*";
   const perDriver = String(config.drivers.episodes);
+  const driverRole = sandboxes.driver.taskRole;
+  const { "egress-proxy": proxy, ...ownAlways } = images.own;
+  const ownImages = [
+    ...Object.values(ownAlways),
+    ...(config.network.egress.profile === "proxy" ? [proxy] : []),
+  ];
   const sampler = arn("ecs", `service/${config.name}/${config.name}-sampler`);
   return {
     plan: {
@@ -236,12 +242,26 @@ function stageSettings({
         T1_EPISODES_PER_DRIVER: String(config.drivers.episodes),
         T1_DRIVER_CPU: String(config.drivers.size.cpu),
         T1_SPOT: String(config.sandboxes.spot),
+        T1_EGRESS: String(config.network.egress.profile === "proxy"),
+        T1_OWN_IMAGES: ownImages.map(repository => repository.repositoryName).join(","),
+        T1_IMAGE_TAG: config.imageTag,
+        T1_DRIVER_ROLE: driverRole.roleArn,
+        T1_SANDBOX_EXECUTION_ROLE: sandboxes.sandboxExecutionRole.roleArn,
+        T1_CLUSTER_ARN: sandboxes.cluster.clusterArn,
+        T1_ANY_TASK: arn("ecs", `task/${config.name}/any`),
+        T1_ANY_DEFINITION: arn("ecs", `task-definition/${config.name}-sandbox-any:1`),
+        T1_ANY_OBJECT: store.arnForObjects("runs/any"),
       },
       permissions: [
         read,
         list,
         write("runs/*"),
         allow(["servicequotas:GetServiceQuota"], ["*"]), // quotas of Fargate have no ARN that is known beforehand
+        allow(
+          ["ecr:DescribeImages"],
+          ownImages.map(repository => repository.repositoryArn),
+        ),
+        allow(["iam:SimulatePrincipalPolicy"], [driverRole.roleArn]),
       ],
       wildcards: "servicequotas:GetServiceQuota only reads.",
     },

@@ -1,5 +1,4 @@
 // Before a run: makes it from a checkpoint where asked to, and refuses what this deployment cannot run.
-import { GetServiceQuotaCommand, ServiceQuotasClient } from "@aws-sdk/client-service-quotas";
 import { z } from "zod";
 import type { RunConfig } from "../../src/config/run-config.ts";
 import { InputError } from "../../src/failure/errors.ts";
@@ -7,12 +6,15 @@ import { fixCloudSettings } from "../../src/pipeline/cloud-settings.ts";
 import { assertDeployable, assertRunName, assertStoredPool } from "../../src/pipeline/deployable.ts";
 import { forkRun } from "../../src/pipeline/fork-run.ts";
 import { readRun } from "../../src/pipeline/run-record.ts";
+import { readNeeds, storedPoolName } from "../../src/pipeline/stored-pool.ts";
+import { problemsOfNeeds } from "../../src/pipeline/task-needs.ts";
 import { capacity } from "../../src/planning/capacity.ts";
 import type { PreflightReport } from "../../src/planning/preflight-report.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { logWarning } from "../log.ts";
 import { FlagText, Iteration, NumberText, Run } from "../schemas.ts";
 import { readEnvironment, sandboxKind, stageHandler } from "../stage-handler.ts";
+import { fargateQuotas, missingImages, missingRights } from "./account.ts";
 
 const Checkpoint = z.strictObject({ run: Run, version: Iteration.optional() });
 export const PreflightEvent = z.strictObject({
@@ -69,13 +71,42 @@ async function report(run: string | undefined, store: ObjectStore): Promise<Pref
     problems.push(...checks.flatMap(complaint));
   }
   if (!isFargate) return { problems, warnings: [] };
-  const answer = capacity(await question());
+  const env = readDeployment();
+  if (run !== undefined) problems.push(...(await needsProblems(run, store, env.T1_EGRESS)));
+  const [images, rights, quotaVcpus] = await Promise.all([
+    missingImages(env.T1_OWN_IMAGES.split(","), env.T1_IMAGE_TAG),
+    missingRights({
+      role: env.T1_DRIVER_ROLE,
+      task: env.T1_ANY_TASK,
+      definition: env.T1_ANY_DEFINITION,
+      cluster: env.T1_CLUSTER_ARN,
+      executionRole: env.T1_SANDBOX_EXECUTION_ROLE,
+      object: env.T1_ANY_OBJECT,
+    }),
+    fargateQuotas(),
+  ]);
+  const answer = capacity({
+    sandboxesAtOnce: env.T1_SANDBOXES_AT_ONCE,
+    sandboxVcpus: env.T1_SANDBOX_CPU / 1024,
+    episodesPerDriver: env.T1_EPISODES_PER_DRIVER,
+    driverVcpus: env.T1_DRIVER_CPU / 1024,
+    quotaVcpus,
+    spot: env.T1_SPOT,
+  });
   return {
-    problems: [...problems, ...answer.problems],
+    problems: [...problems, ...images, ...rights, ...answer.problems],
     warnings: answer.warnings,
     launchSeconds: answer.launchSeconds,
     possibleSandboxes: answer.possible,
   };
+}
+
+async function needsProblems(run: string, store: ObjectStore, hasProxy: boolean): Promise<readonly string[]> {
+  const { config, pool } = await readRun(store, run);
+  const folders = [pool.folder, ...(config.evaluation === undefined ? [] : [config.evaluation.pool])];
+  const names = folders.flatMap(folder => storedPoolName(folder) ?? []);
+  const needs = await Promise.all([...new Set(names)].map(name => readNeeds(name, { store })));
+  return needs.flatMap(tasks => problemsOfNeeds(tasks, { hasProxy }));
 }
 
 function complaint(check: () => void): string[] {
@@ -88,30 +119,23 @@ function complaint(check: () => void): string[] {
   }
 }
 
-async function question() {
-  const env = readEnvironment({
+/** What the deployment says of itself (infra/stacks/pipeline.ts). */
+function readDeployment() {
+  return readEnvironment({
     T1_SANDBOXES_AT_ONCE: NumberText,
     T1_SANDBOX_CPU: NumberText,
     T1_EPISODES_PER_DRIVER: NumberText,
     T1_DRIVER_CPU: NumberText,
     T1_SPOT: FlagText,
+    T1_EGRESS: FlagText,
+    /** Repositories with commas. */
+    T1_OWN_IMAGES: z.string().min(1),
+    T1_IMAGE_TAG: z.string().min(1),
+    T1_DRIVER_ROLE: z.string().min(1),
+    T1_SANDBOX_EXECUTION_ROLE: z.string().min(1),
+    T1_CLUSTER_ARN: z.string().min(1),
+    T1_ANY_TASK: z.string().min(1),
+    T1_ANY_DEFINITION: z.string().min(1),
+    T1_ANY_OBJECT: z.string().min(1),
   });
-  const [onDemand, spot] = await Promise.all([quota("L-3032A538"), quota("L-36FBB829")]);
-  return {
-    sandboxesAtOnce: env.T1_SANDBOXES_AT_ONCE,
-    sandboxVcpus: env.T1_SANDBOX_CPU / 1024,
-    episodesPerDriver: env.T1_EPISODES_PER_DRIVER,
-    driverVcpus: env.T1_DRIVER_CPU / 1024,
-    quotaVcpus: { onDemand, spot },
-    spot: env.T1_SPOT,
-  };
-}
-
-/** Codes of "Fargate On-Demand vCPU resource count" and "Fargate Spot vCPU resource count". */
-async function quota(code: string): Promise<number> {
-  const client = new ServiceQuotasClient();
-  const { Quota } = await client.send(
-    new GetServiceQuotaCommand({ ServiceCode: "fargate", QuotaCode: code }),
-  );
-  return Quota?.Value ?? 0;
 }

@@ -32,13 +32,13 @@ export const PrepareEvent = z.strictObject({ phase: Phase });
 /** ECS registers one definition a second for long; a little slower leaves room for whoever else does. */
 const REGISTER_PAUSE_MS = 1200;
 
-export const handler = stageHandler(PrepareEvent, async ({ phase }, { store }) => {
+export const handler = stageHandler(PrepareEvent, async ({ phase }, { store, signal }) => {
   if (sandboxKind() !== "fargate") return { ready: true, waiting: 0 };
   const folder = join(tmpdir(), randomUUID());
   await mkdir(folder);
   try {
-    const sources = await readSources(store, phase, folder);
-    const { waiting } = await prepareImages(sources, imageServices(store));
+    const sources = await readSources(store, phase, folder, signal);
+    const { waiting } = await prepareImages(sources, { ...imageServices(store), signal });
     const isAwake = await wakeSampler();
     return { ready: waiting === 0 && isAwake, waiting };
   } finally {
@@ -46,13 +46,18 @@ export const handler = stageHandler(PrepareEvent, async ({ phase }, { store }) =
   }
 });
 
-async function readSources(store: ObjectStore, phase: PhasePrefix, folder: string): Promise<SandboxSource[]> {
+async function readSources(
+  store: ObjectStore,
+  phase: PhasePrefix,
+  folder: string,
+  signal: AbortSignal,
+): Promise<SandboxSource[]> {
   const poolFolder = await phasePool(phase, { store });
   const name = storedPoolName(poolFolder);
   if (name === undefined)
     throw new InvariantError("preflight lets stored pools pass, nothing else", { poolFolder });
   const tasks = [...new Set((await readPlan(store, phase)).map(({ task }) => task))];
-  await fetchTasks({ pool: name, tasks, into: folder }, { store });
+  await fetchTasks({ pool: name, tasks, into: folder }, { store, signal });
   return (await Promise.all(tasks.map(task => readTaskSources(join(folder, task))))).flat();
 }
 
@@ -97,7 +102,7 @@ async function packText(name: string, text: string): Promise<Uint8Array> {
   return Buffer.concat(chunks);
 }
 
-function imageServices(store: ObjectStore): ImageServices {
+function imageServices(store: ObjectStore): Omit<ImageServices, "signal"> {
   const env = readEnvironment({
     T1_STORE_URL: z.string(),
     T1_BUILD_PROJECT: z.string(),

@@ -38,6 +38,8 @@ export interface ImageServices {
   readonly register: (hash: string) => Promise<string>;
   /** Pause between registrations. */
   readonly registerPauseMs: number;
+  /** Ends the work between two images. */
+  readonly signal?: AbortSignal;
 }
 
 const BuildRecord = z.strictObject({ id: z.string() });
@@ -51,6 +53,7 @@ export async function prepareImages(
   let waiting = 0;
   let registered = 0;
   for (const source of distinct) {
+    services.signal?.throwIfAborted();
     if ((await services.store.head(services.recordKey(source.hash))) !== undefined) continue;
     if (!(await isBuilt(source, services))) {
       waiting++;

@@ -13,9 +13,9 @@ import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { type CheckEntry, type CheckKey, CheckReport } from "./check-report.ts";
 import { describeChecks } from "./describe-checks.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
-import { print } from "./output.ts";
+import { jsonOption, print } from "./output.ts";
 import { parallel } from "./parallel.ts";
-import { parseCount } from "./parse-count.ts";
+import { parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
 
@@ -51,7 +51,7 @@ export function addCheckCommand(tasks: Command): void {
     .description(
       "run every task below a folder through its gates: it loads, it can be run here, nothing earns nothing, its solution passes twice",
     )
-    .option("--limit <n>", "only the first tasks", parseCount)
+    .option("--limit <n>", "only the first tasks", parsePositiveCount)
     .option("--task <name...>", "only these tasks, by their path or its last part")
     .addOption(sandboxesOption())
     .addOption(imagesOption())
@@ -60,10 +60,10 @@ export function addCheckCommand(tasks: Command): void {
         .choices(VerifierModeName.options)
         .default("hardened"),
     )
-    .option("--at-once <n>", "tasks at the same time", parseCount, AT_ONCE)
+    .option("--at-once <n>", "tasks at the same time", parsePositiveCount, AT_ONCE)
     .option("--report <file>", "JSON lines, one per task; .t1/checks/FOLDER-HASH.jsonl when left out")
     .option("--again", "check tasks anew that the report knows")
-    .option("--json", "print the result as JSON on stdout")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       "\nResults are written to the report as they come. A check that is interrupted or killed goes on from there; tasks whose files, images file, mode or kind of sandboxes changed are checked anew. Exit code 1 says that a task did not pass a gate, 75 that some could not be checked.",

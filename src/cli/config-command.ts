@@ -1,12 +1,15 @@
 // `t1 config`: what can be set, and whether a file sets it right.
-import type { Command } from "commander";
+import { type Command, Help } from "commander";
 import { z } from "zod";
-import { describeKeys } from "../config/describe-keys.ts";
+import { describeKeys, type KeyDescription } from "../config/describe-keys.ts";
 import { parseRunConfig } from "../config/parse-config.ts";
 import { RunConfig } from "../config/run-config.ts";
 import { print } from "./output.ts";
 import { readConfig } from "./read-config.ts";
-import { formatTable } from "./table.ts";
+
+/** Lines that are longer are hard to read, however wide the terminal is. */
+const WIDTH = 100;
+const INDENT = "    ";
 
 export function addConfigCommand(program: Command): void {
   const command = program.command("config").description("explain and check run configs");
@@ -20,20 +23,13 @@ export function addConfigCommand(program: Command): void {
         print({ json: true }, z.toJSONSchema(RunConfig, { io: "input" }), "");
         return;
       }
-      const rows = describeKeys().map(({ path, kinds, type, standard, description }) => [
-        path,
-        kinds.join(" "),
-        type,
-        standard,
-        description,
-      ]);
+      const width = Math.min(process.stdout.columns ?? WIDTH, WIDTH);
       print(
         {},
         undefined,
-        formatTable(
-          ["key", "kinds", "type", "default", "what it does, and why its default is what it is"],
-          rows,
-        ),
+        describeKeys()
+          .map(key => formatKey(key, width))
+          .join(""),
       );
     });
 
@@ -43,4 +39,13 @@ export function addConfigCommand(program: Command): void {
     .action(async (file: string) => {
       print({ json: true }, parseRunConfig(await readConfig(file), file), "");
     });
+}
+
+/** `rollout.episodes  integer = 512`, and below it what it does. */
+function formatKey({ path, kinds, type, standard, description }: KeyDescription, width: number): string {
+  const only = kinds.length < RunConfig.options.length ? `  (${kinds.join(", ")})` : "";
+  const value = standard === "" || standard === "required" || standard === "none" ? "" : ` = ${standard}`;
+  const required = standard === "required" ? ", required" : "";
+  const text = new Help().boxWrap(description, width - INDENT.length).replaceAll("\n", `\n${INDENT}`);
+  return `${path}  ${type}${value}${required}${only}\n${INDENT}${text}\n`;
 }

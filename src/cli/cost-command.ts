@@ -7,9 +7,10 @@ import { idleCost } from "../planning/idle-cost.ts";
 import { PRICES_AS_OF, stalePrices } from "../planning/prices.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
-import { DEFAULT_STORE, print } from "./output.ts";
+import { jsonOption, print } from "./output.ts";
 import { listRuns, readableRuns } from "./run-list.ts";
 import { isOnStack, stackOption } from "./stack-option.ts";
+import { storeOption } from "./store-option.ts";
 import { formatTable } from "./table.ts";
 
 interface CostOptions {
@@ -23,10 +24,10 @@ export function addCostCommand(program: Command): void {
   program
     .command("cost [run]")
     .description("planned and actual cost of runs: per episode, iteration and run")
-    .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+    .addOption(storeOption())
     .addOption(stackOption())
     .option("--idle", "what the deployment costs in a month in which nothing runs")
-    .option("--json", "print the result as JSON on stdout")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       `\nA run of this machine is priced as if the default deployment had played it, in the time it took here.\nPrices: us-east-1, ${PRICES_AS_OF}; estimates for decisions, no invoice (docs/operate.md).`,

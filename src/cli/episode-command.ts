@@ -1,7 +1,5 @@
 // `t1 episode`: recorded episodes in the form that other programs read.
-import { readFileSync } from "node:fs";
-import { type Command, InvalidArgumentError, Option } from "commander";
-import { z } from "zod";
+import { type Command, Option } from "commander";
 import { toAtif } from "../agent/atif.ts";
 import { TranscriptTurn } from "../agent/transcript.ts";
 import { InputError } from "../failure/errors.ts";
@@ -22,7 +20,10 @@ import {
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { decodeChunks } from "../trajectory/chunk.ts";
-import { DEFAULT_STORE, writeOut } from "./output.ts";
+import { writeOut } from "./output.ts";
+import { ownVersion } from "./own-version.ts";
+import { parseCount } from "./parse-count.ts";
+import { storeOption } from "./store-option.ts";
 
 interface ExportOptions {
   readonly local: string;
@@ -38,9 +39,9 @@ export function addEpisodeCommand(program: Command): void {
     .command("export")
     .description("write an episode in the form that other programs read")
     .argument("<run>", "name of the run")
-    .argument("<episode>", "its number in the iteration", parseNumber)
-    .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
-    .option("--iteration <n>", "iteration it belongs to", parseNumber, 0)
+    .argument("<episode>", "its number in the iteration", parseCount)
+    .addOption(storeOption())
+    .option("--iteration <n>", "iteration it belongs to", parseCount, 0)
     .option("--evaluation <name>", "evaluation it belongs to, instead of an iteration")
     .addOption(new Option("--format <format>", "form").choices(["atif"]).default("atif"))
     .option("--out <file>", "file to write; stdout when left out")
@@ -54,11 +55,6 @@ export function addEpisodeCommand(program: Command): void {
       if (out === undefined) process.stdout.write(text);
       else await writeOut(out, text);
     });
-}
-
-function parseNumber(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("expected a number from 0 on");
-  return Number(text);
 }
 
 async function exportAtif(
@@ -99,9 +95,4 @@ async function exportAtif(
     });
   }
   return `${JSON.stringify(trajectory, undefined, 2)}\n`;
-}
-
-function ownVersion(): string {
-  const file = new URL("../../package.json", import.meta.url);
-  return z.looseObject({ version: z.string() }).parse(JSON.parse(readFileSync(file, "utf8"))).version;
 }

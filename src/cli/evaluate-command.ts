@@ -2,17 +2,18 @@
 import { basename } from "node:path";
 import type { Command } from "commander";
 import type { Comparison, EvaluationSummary } from "../evaluation/summary.ts";
-import { InputError } from "../failure/errors.ts";
 import { compare, summarise } from "../pipeline/summarise-evaluation.ts";
 import { closedKey, evaluationPrefix } from "../store/keys.ts";
 import { openStore } from "../store/open-store.ts";
 import { readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
 import { withLocalRun } from "./local-runner.ts";
-import { DEFAULT_STORE, print } from "./output.ts";
+import { jsonOption, print } from "./output.ts";
+import { parseCount, parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { type LocalTaskOptions, localOptions, processesOption } from "./run-locally.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
+import { storeOption } from "./store-option.ts";
 import { formatTable, percent, signedInterval } from "./table.ts";
 
 interface EvaluateOptions extends LocalTaskOptions {
@@ -31,14 +32,14 @@ export function addEvaluateCommand(program: Command): void {
       "run a policy and its baseline on a pool; prints resolved rates, rewards and paired differences with 95 % intervals over tasks",
     )
     .requiredOption("--pool <dir>", "folder of tasks")
-    .option("--policy <version>", "version to evaluate; the newest when left out", parseVersion)
-    .option("--baseline <version>", "version to compare with", parseVersion, 0)
-    .option("--episodes <n>", "episodes per task", parseVersion, 3)
-    .option("--local <store>", "the store: a folder, or s3://BUCKET/PREFIX", DEFAULT_STORE)
+    .option("--policy <version>", "version to evaluate; the newest when left out", parseCount)
+    .option("--baseline <version>", "version to compare with", parseCount, 0)
+    .option("--episodes <n>", "episodes per task", parsePositiveCount, 3)
+    .addOption(storeOption())
     .addOption(sandboxesOption())
     .addOption(imagesOption())
     .addOption(processesOption())
-    .option("--json", "print the result as JSON on stdout")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       "\nAn evaluation that was made is read, not repeated. Exit code 1 says that more than 2 % of its episodes failed, which makes it invalid.",
@@ -132,10 +133,4 @@ function formatResult(
     `reward v${version}`,
   ];
   return formatTable(header, rows) + missing;
-}
-
-function parseVersion(text: string): number {
-  const version = Number(text);
-  if (Number.isSafeInteger(version) && version >= 0) return version;
-  throw new InputError({ what: "not a number", where: text, expected: "a whole number from 0" });
 }

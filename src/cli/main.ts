@@ -1,11 +1,13 @@
 // The `t1` command.
 import { Command, CommanderError } from "commander";
 import { EXIT_CODES } from "../failure/exit-code.ts";
+import { hasCode } from "../store/file-errors.ts";
 import { addConfigCommand } from "./config-command.ts";
 import { addCostCommand } from "./cost-command.ts";
 import { addEpisodeCommand } from "./episode-command.ts";
 import { addEvaluateCommand } from "./evaluate-command.ts";
 import { reportError } from "./exit-codes.ts";
+import { ownVersion } from "./own-version.ts";
 import { addPreflightCommand } from "./preflight-command.ts";
 import { addRegradeCommand } from "./regrade-command.ts";
 import { addReportCommand } from "./report-command.ts";
@@ -16,6 +18,7 @@ const codes = Object.entries(EXIT_CODES).map(([code, meaning]) => `  ${code.padS
 
 const program = new Command("t1")
   .description("Reinforcement learning for agents that work in a real terminal")
+  .version(ownVersion())
   .addHelpText("after", `\nExit codes:\n${codes.join("\n")}`)
   .showSuggestionAfterError()
   .exitOverride();
@@ -29,6 +32,12 @@ addEpisodeCommand(program);
 addConfigCommand(program);
 addPreflightCommand(program);
 addCostCommand(program);
+
+// `t1 … | head`: who reads no further wants no more.
+process.stdout.on("error", error => {
+  if (hasCode(error, "EPIPE")) process.exit();
+  throw error;
+});
 
 try {
   await program.parseAsync();

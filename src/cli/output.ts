@@ -1,8 +1,11 @@
-// What commands have in common: where runs lie unless said otherwise, and how results are written.
+// How commands write results.
 import { writeFile } from "node:fs/promises";
+import { Option } from "commander";
 import { InputError } from "../failure/errors.ts";
 
-export const DEFAULT_STORE = ".t1/store";
+export function jsonOption(): Option {
+  return new Option("--json", "print the result as JSON on stdout");
+}
 
 /** Writes a result: JSON for machines, text for people. */
 export function print(options: { readonly json?: boolean }, result: unknown, text: string): void {

@@ -1,7 +1,7 @@
 // `t1 preflight`: what would fail, before money is spent.
 import type { Command } from "commander";
 import { readState } from "../store/run-state.ts";
-import { print } from "./output.ts";
+import { jsonOption, print } from "./output.ts";
 import { formatSeconds } from "./progress.ts";
 
 interface PreflightOptions {
@@ -14,7 +14,7 @@ export function addPreflightCommand(program: Command): void {
     .command("preflight [run]")
     .description("ask a deployment what will fail before money is spent; exit code 1 when something will")
     .requiredOption("--stack <name>", "deployment in the AWS account and region of the environment")
-    .option("--json", "print the result as JSON on stdout")
+    .addOption(jsonOption())
     .addHelpText("after", "\nWithout a run only the deployment is looked at. A run has to be in its store.")
     .action(async (run: string | undefined, options: PreflightOptions) => {
       const { openStack } = await import("./stack-run.ts");

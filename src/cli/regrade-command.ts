@@ -9,9 +9,11 @@ import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
-import { DEFAULT_STORE, print } from "./output.ts";
+import { jsonOption, print } from "./output.ts";
+import { parseCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
+import { storeOption } from "./store-option.ts";
 import { formatTable } from "./table.ts";
 
 interface RegradeOptions {
@@ -36,13 +38,13 @@ export function addRegradeCommand(program: Command): void {
       ),
     )
     .option("--task <name>", "only episodes of this task")
-    .option("--iteration <n>", "only this iteration; all when left out", parseNumber)
+    .option("--iteration <n>", "only this iteration; all when left out", parseCount)
     .option("--evaluation <name>", "an evaluation instead of iterations; wants --pool")
     .option("--pool <dir>", "folder of the tasks; the run's own pool when left out")
     .addOption(sandboxesOption())
     .addOption(imagesOption())
-    .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
-    .option("--json", "print the result as JSON on stdout")
+    .addOption(storeOption())
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       "\nA run keeps what its episodes left when its config says verifier.keepFiles: true. Files that a hardened verifier had left out were not kept.",
@@ -81,7 +83,9 @@ export function addRegradeCommand(program: Command): void {
 function table(results: readonly (RegradedEpisode & { readonly phase: string })[]): string {
   const graded = results.filter(({ key }) => key !== undefined);
   const changed = graded.filter(({ before, after }) => before !== after);
-  const summary = `${graded.length} of ${results.length} episodes graded again, ${changed.length} with another reward\n`;
+  const notKept =
+    graded.length < results.length ? "; nothing was kept of the others (verifier.keepFiles)" : "";
+  const summary = `${graded.length} of ${results.length} episodes graded again, ${changed.length} with another reward${notKept}\n`;
   const rows = changed.map(({ episode, task, before, after, cause }) => [
     `${episode}`,
     task,
@@ -126,10 +130,4 @@ async function phasesOf(
     if ((await store.head(planKey(phase))) === undefined) return found;
     found.push(phase);
   }
-}
-
-function parseNumber(text: string): number {
-  const number = Number(text);
-  if (Number.isSafeInteger(number) && number >= 0) return number;
-  throw new InputError({ what: "not a number", where: text, expected: "a whole number from 0" });
 }

@@ -3,8 +3,9 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { makeReport } from "../report/report.ts";
 import { openStore } from "../store/open-store.ts";
-import { DEFAULT_STORE, print, writeOut } from "./output.ts";
+import { jsonOption, print, writeOut } from "./output.ts";
 import { Progress } from "./progress.ts";
+import { storeOption } from "./store-option.ts";
 
 interface ReportOptions {
   readonly local: string;
@@ -16,9 +17,9 @@ export function addReportCommand(program: Command): void {
   program
     .command("report <run>")
     .description("write one self-contained HTML file about a run: curves, times, evaluations, episodes")
-    .option("--local <dir>", "folder that holds the store", DEFAULT_STORE)
+    .addOption(storeOption())
     .option("--out <file>", "file to write; one that is there is replaced", "report.html")
-    .option("--json", "print the result as JSON on stdout")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       "\nA run that is at work, was stopped or is damaged has a report too: it says what is missing. The file runs no script and loads nothing.",

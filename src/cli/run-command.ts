@@ -1,12 +1,13 @@
 // `t1 run`: start, resume, watch, stop and list runs.
 import type { Command } from "commander";
 import { parseRunConfig } from "../config/parse-config.ts";
+import { readRun } from "../pipeline/run-record.ts";
 import { policyPrefix } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { advanceState, readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
-import { DEFAULT_STORE, print } from "./output.ts";
+import { jsonOption, print } from "./output.ts";
 import { readConfig } from "./read-config.ts";
 import { listRuns, RUN_COLUMNS, readableRuns, runRow } from "./run-list.ts";
 import {
@@ -18,6 +19,7 @@ import {
 } from "./run-locally.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
 import { budgetOption, isOnStack, seconds, stackOption } from "./stack-option.ts";
+import { storeOption } from "./store-option.ts";
 import { formatTable } from "./table.ts";
 import { watchRun } from "./watch-run.ts";
 
@@ -30,10 +32,7 @@ interface RunOptions extends LocalTaskOptions {
 export function addRunCommand(program: Command): void {
   const command = program.command("run").description("start, resume, watch, stop and list runs");
   const store = (sub: Command): Command =>
-    sub
-      .option("--local <store>", "the store: a folder, or s3://BUCKET/PREFIX", DEFAULT_STORE)
-      .addOption(stackOption())
-      .option("--json", "print the result as JSON on stdout");
+    sub.addOption(storeOption()).addOption(stackOption()).addOption(jsonOption());
 
   store(
     command
@@ -103,7 +102,11 @@ export function addRunCommand(program: Command): void {
   ).action(async (run: string, options: RunOptions & { now?: boolean }) => {
     if (isOnStack(options)) return (await onStack()).stopOnStack(run, options);
     const opened = await openStore(options.local);
-    await advanceState(opened, run, await readState(opened, run), {
+    const from = await readState(opened, run);
+    const { config } = await readRun(opened, run);
+    if (from.state.policyPublished >= config.training.iterations)
+      return print(options, { run, stopped: false }, `${run} is done already\n`);
+    await advanceState(opened, run, from, {
       kind: "stop",
       reason: "stopped by t1 run stop",
     });

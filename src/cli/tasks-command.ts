@@ -8,9 +8,9 @@ import { writeTask } from "../task/generate/write-task.ts";
 import { loadTask } from "../task/load.ts";
 import { openPool } from "../task/pool.ts";
 import { addCheckCommand } from "./check-command.ts";
-import { print } from "./output.ts";
+import { jsonOption, print } from "./output.ts";
 import { parallel } from "./parallel.ts";
-import { parseCount } from "./parse-count.ts";
+import { parseCount, parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { formatTable } from "./table.ts";
 import { addTryCommand } from "./try-command.ts";
@@ -33,10 +33,10 @@ export function addTasksCommand(program: Command): void {
     )
     .option("--out <dir>", "folder of the pools", ".t1/tasks")
     .addOption(new Option("--pool <name...>", "only these pools").choices(POOL_NAMES))
-    .option("--count <n>", "tasks per pool instead of the pool's own number", parseCount)
+    .option("--count <n>", "tasks per pool instead of the pool's own number", parsePositiveCount)
     .option("--seed <n>", "seed", parseCount, 0)
     .option("--force", "write pools anew that are there")
-    .option("--json", "print the result as JSON on stdout")
+    .addOption(jsonOption())
     .action(
       async (options: {
         out: string;
@@ -66,7 +66,7 @@ export function addTasksCommand(program: Command): void {
   command
     .command("list <folder>")
     .description("list the tasks of a pool")
-    .option("--json", "print the list as JSON on stdout")
+    .addOption(jsonOption())
     .action(async (folder: string, options: { json?: boolean }) => {
       const pool = await openPool(folder);
       const tasks = await parallel(pool.names, WRITES_AT_ONCE, async name => {

@@ -9,7 +9,7 @@ import { isResolved, VERIFIER_CAUSES } from "../verifier/report.ts";
 import type { VerifierMode, VerifierRun } from "../verifier/run-verifier.ts";
 import { combineReports } from "../verifier/step-rewards.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
-import { print } from "./output.ts";
+import { jsonOption, print } from "./output.ts";
 import { type PersonsTerminal, passThrough } from "./pass-through.ts";
 import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
 import { formatTable } from "./table.ts";
@@ -49,7 +49,7 @@ export function addTryCommand(tasks: Command): void {
     )
     .addOption(sandboxesOption())
     .addOption(imagesOption())
-    .option("--json", "print the result as JSON on stdout")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       "\nEvery key goes into the sandbox, Ctrl-C too; exit or Ctrl-D leaves the shell. Exit code 1 says that the task is not solved.",

@@ -34,12 +34,20 @@ export function describeKeys(): KeyDescription[] {
       if (known === undefined) keys.set(path, { kinds: [kind], rest });
       else {
         known.kinds.push(kind);
-        if (known.rest.type !== rest.type)
-          known.rest = { ...known.rest, type: `${known.rest.type} | ${rest.type}` };
+        // What kinds say differently about a key stands side by side, `kind` itself first of all.
+        known.rest = {
+          ...known.rest,
+          type: joined(known.rest.type, " | ", rest.type),
+          description: joined(known.rest.description, " ", rest.description),
+        };
       }
     }
   }
   return [...keys].map(([path, { kinds, rest }]) => ({ path, kinds, ...rest }));
+}
+
+function joined(before: string, separator: string, now: string): string {
+  return before.includes(now) ? before : `${before}${separator}${now}`;
 }
 
 function* walk(

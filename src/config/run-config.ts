@@ -314,7 +314,7 @@ export type NewModel = z.infer<typeof NewModel>;
 const SftConfig = z.strictObject({
   kind: z.literal("sft").meta({
     description:
-      "Supervised training on demonstrations that are executed in sandboxes; every task carries a demonstration.json.",
+      "sft: supervised training on demonstrations that are executed in sandboxes; every task carries a demonstration.json.",
   }),
   ...common,
   policy: ModelSource.optional().meta({
@@ -346,7 +346,8 @@ const SftConfig = z.strictObject({
 
 const CriticWarmupConfig = z.strictObject({
   kind: z.literal("critic-warmup").meta({
-    description: "PPO on another pool whose only product is its critic; its policy is thrown away.",
+    description:
+      "critic-warmup: PPO on another pool whose only product is its critic; its policy is thrown away.",
   }),
   ...common,
   policy: ModelSource,
@@ -356,7 +357,7 @@ const CriticWarmupConfig = z.strictObject({
 const PpoConfig = z.strictObject({
   kind: z
     .literal("ppo")
-    .meta({ description: "Reinforcement learning by PPO with a separate critic and replayed routing." }),
+    .meta({ description: "ppo: reinforcement learning by PPO with a separate critic and replayed routing." }),
   ...common,
   policy: ModelSource,
   training: z.strictObject(ppoTraining),

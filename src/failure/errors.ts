@@ -14,6 +14,7 @@ export const ERROR_NAMES = [
   "OwnerLost",
   "RunStopped",
   "DriverLost",
+  "AgentNotStarted",
   "StageTimedOut",
   "AwsUnavailable",
 ] as const;
@@ -39,6 +40,7 @@ const LAYER_OF: Record<FailureName, FailureLayer> = {
   OwnerLost: "runner",
   RunStopped: "runner",
   DriverLost: "runner",
+  AgentNotStarted: "runner",
   StageTimedOut: "runner",
   AwsUnavailable: "runner",
 };

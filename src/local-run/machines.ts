@@ -1,55 +1,44 @@
 // The deployed state machines with this machine's executors: functions, drivers and trainer run here, and the store
 // stands for the bucket.
 import { mkdirSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { Failure } from "../failure/errors.ts";
-import type { Assembly } from "../local/assembly.ts";
+import type { Clock } from "../local/clock.ts";
 import type { Executors, TaskExecutor } from "../local/executor.ts";
-import { batchExecutor } from "../local/executors/batch.ts";
-import { ecsExecutor } from "../local/executors/ecs.ts";
-import { lambdaExecutor } from "../local/executors/lambda.ts";
-import type { Program } from "../local/executors/program.ts";
+import type { FaultPlan } from "../local/fault-plan.ts";
 import type { HistoryEvent } from "../local/history.ts";
 import type { Json } from "../local/json-value.ts";
 import { type LocalRunner, openRunner } from "../local/runner.ts";
 import { StateError } from "../local/state-error.ts";
 import type { OnRunEvent } from "../pipeline/run-events.ts";
 import { encodeJson } from "../store/json.ts";
-import { iterationPrefix, type PhasePrefix, timingsKey } from "../store/keys.ts";
+import { iterationPrefix, timingsKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { errorOfExecution } from "./end-of-machine.ts";
-import { openFunctions } from "./functions.ts";
-import type { SharedGroups } from "./shared-groups.ts";
+import { type ExecutorsOptions, executorsHere } from "./executors.ts";
 import { stageBegun, stageTimings } from "./stages.ts";
 import { TaskErrors } from "./task-errors.ts";
 import type { TaskGate } from "./task-gate.ts";
 
-export interface MachinesOptions {
+export interface MachinesOptions extends Omit<ExecutorsOptions, "groupSize"> {
   readonly store: ObjectStore;
-  readonly assembly: Assembly;
   /** Of the session's journals. */
   readonly folder: string;
   /** Episodes at work at once. */
   readonly concurrency: number;
-  readonly shared: SharedGroups;
-  readonly driver: Program;
-  readonly trainer: Program;
-  /** What programs are told on top of what the deployment tells them. */
-  readonly environment: Readonly<Record<string, string>>;
   readonly gate: TaskGate;
   readonly iterations: number;
   readonly onEvent: OnRunEvent;
+  /** What a test of failures adds: faults of the services, and time that passes faster. */
+  readonly faults?: FaultPlan;
+  readonly clock?: Clock;
 }
 
 /** Episodes of a group: as deployed, but a machine with room for fewer has smaller groups. */
 const GROUP_SIZE = 16;
 /** Groups that are let in beyond those that fill the machine, so that no place for an episode stays free. */
 const GROUPS_WAITING = 2;
-/** Below the time limit of the function: images that take longer are asked for again, as the machine does it. */
-const PREPARE_PATIENCE_MS = 600_000;
 
-const PhaseEvent = z.object({ phase: z.string() });
 const Planned = z.object({ Payload: z.object({ episodeCount: z.int() }) });
 /** Of an iteration that went to its end. */
 const Published = z.object({ version: z.int() });
@@ -85,9 +74,11 @@ export class Machines implements AsyncDisposable {
     const size = Math.min(GROUP_SIZE, concurrency);
     machines.#runner = await openRunner({
       machines: assembly.machines,
-      executors: machines.#executors(size),
+      executors: machines.#watchAll(executorsHere({ ...options, groupSize: size })),
       buckets: Object.fromEntries(assembly.buckets.map(name => [name, store])),
       folder,
+      ...(options.faults !== undefined && { faults: options.faults }),
+      ...(options.clock !== undefined && { clock: options.clock }),
       limits: { distributedConcurrency: Math.ceil(concurrency / size) + GROUPS_WAITING },
       onEvent: (arn, event) => machines.#observe(arn, event),
     });
@@ -149,47 +140,8 @@ export class Machines implements AsyncDisposable {
     return name ?? machine;
   }
 
-  #executors(groupSize: number): Executors {
-    const { assembly, shared, driver, trainer, environment } = this.#options;
-    const functions = openFunctions(
-      assembly,
-      { ...environment, T1_EPISODES_PER_DRIVER: String(groupSize) },
-      {
-        prepare: async event => {
-          const prepared = shared.prepared(PhaseEvent.parse(event).phase as PhasePrefix).then(() => true);
-          const ready = await Promise.race([prepared, sleep(PREPARE_PATIENCE_MS, false, { ref: false })]);
-          return { ready, waiting: ready ? 0 : 1 };
-        },
-      },
-    );
-    const containers = (family: string) =>
-      assembly.tasks[family].map(container => ({
-        ...container,
-        image: container.name,
-        program: container.name === "driver" ? driver : undefined,
-        environment: { ...ofThisMachine(container.environment), ...environment },
-      }));
-    return {
-      "lambda:invoke": this.#watched(lambdaExecutor(functions)),
-      "ecs:runTask": this.#watched(
-        ecsExecutor(
-          Object.fromEntries(
-            Object.keys(assembly.tasks).map(family => [family, { containers: containers(family) }]),
-          ),
-        ),
-      ),
-      "batch:submitJob": this.#watched(
-        batchExecutor({
-          definitions: Object.fromEntries(
-            Object.entries(assembly.jobs).map(([name, own]) => [
-              name,
-              { program: trainer, environment: { ...own, ...environment } },
-            ]),
-          ),
-          queues: Object.fromEntries(assembly.queues.map(name => [name, {}])),
-        }),
-      ),
-    };
+  #watchAll(executors: Executors): Executors {
+    return Object.fromEntries(Object.entries(executors).map(([name, one]) => [name, this.#watched(one)]));
   }
 
   /** Lets a task begin only while the run may go on, and keeps what it threw. */
@@ -269,9 +221,4 @@ export class Machines implements AsyncDisposable {
     if (this.#runner === undefined) throw new Error("the runner tells of events before it is open");
     return this.#runner;
   }
-}
-
-/** Drivers of this machine sample in their own process: the deployment's server is not there. */
-function ofThisMachine({ T1_SAMPLER_URL: _, ...environment }: Readonly<Record<string, string>>) {
-  return environment;
 }

@@ -137,11 +137,17 @@ export function containerProcess(container: "driver" | "trainer", onEvent: OnRun
             for (const one of lines) report(one, onEvent);
           },
         },
-        run,
+        { ...run, environment: { ...ownIdentity(), ...run.environment } },
       );
       return end.exitCode === 0 ? end : { ...end, error: errorOf(end.exitCode, printed, container) };
     },
   };
+}
+
+/** Whoever runs this stands for the role that a container's task has: by these the AWS SDK finds credentials. */
+function ownIdentity(): Record<string, string> {
+  const names = Object.keys(process.env).filter(name => name === "HOME" || name.startsWith("AWS_"));
+  return Object.fromEntries(names.map(name => [name, process.env[name] ?? ""]));
 }
 
 /** A runner that is killed takes its programs along, as a lost host would; by util-linux, where it is there. */

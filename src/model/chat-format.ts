@@ -91,12 +91,12 @@ export class ChatFormat {
   /** Tokens from the start of the conversation to where the first answer begins; mostly there is one message. */
   opening(...messages: readonly Content[]): number[] {
     const [before, after] = this.#opening;
-    const tokens = [...before];
-    messages.forEach((message, index) => {
-      if (index > 0) tokens.push(...this.#tokensBetweenUsers());
-      tokens.push(...this.encode(message));
-    });
-    return [...tokens, ...after];
+    // Not by push(...): a message of a hundred thousand tokens is more arguments than a call takes.
+    const said = messages.flatMap((message, index) => [
+      ...(index === 0 ? [] : this.#tokensBetweenUsers()),
+      ...this.encode(message),
+    ]);
+    return [...before, ...said, ...after];
   }
 
   /** Tokens of what a message says. Special tokens among those that were sampled are left out: they could forge a turn. */

@@ -199,6 +199,7 @@ async function playSteps(
     const outcome = await runEpisode(setup, { sampler, sandbox: inPhase(sandbox, step.networks.agent) });
     // Not the straggler rule: what played the episode was ended, and another one plays it again.
     if (outcome.endReason === "cancelled" && signal?.reason instanceof Failure) throw signal.reason;
+    assertStarted(outcome);
     const gradedFrom = clock.elapsedMs();
     const graded =
       outcome.endReason === "cancelled"
@@ -211,6 +212,19 @@ async function playSteps(
     continued = outcome.continuation;
   }
   return played;
+}
+
+/**
+ * What the tests find where the policy was never asked says nothing of it, and is no result
+ * (NVIDIA-NeMo/nemo-platform PR#1295).
+ */
+function assertStarted({ endReason, transcript, continuation }: EpisodeOutcome): void {
+  if (endReason === "cancelled" || transcript.length > 0 || continuation.turnCount > 0) return;
+  const isTooLong = endReason === "context_limit";
+  const why = isTooLong
+    ? "its first prompt leaves no room for an answer; raise agent.contextTokens or leave the task out"
+    : `its sandbox could not be used (${endReason})`;
+  throw new Failure("AgentNotStarted", `the policy was never asked: ${why}`, { retryable: !isTooLong });
 }
 
 function setupFailed({ folder }: Task, problem: string): InputError {

@@ -14,6 +14,7 @@ import { sha256 } from "../store/sha256.ts";
 import { putOnce } from "../store/write-once.ts";
 import { loadTask } from "../task/load.ts";
 import { openPool } from "../task/pool.ts";
+import { needsOf, TaskNeeds } from "./task-needs.ts";
 
 /** What planning needs to know of a pool. */
 export interface PlannablePool {
@@ -30,6 +31,7 @@ const PoolIndex = z.strictObject({
     z.strictObject({
       name: z.string().regex(/^[^/\0]+$/),
       hash: z.string().regex(/^[0-9a-f]{64}$/),
+      needs: TaskNeeds.optional(),
     }),
   ),
 });
@@ -70,8 +72,8 @@ export async function storePool(
   if (name !== undefined) storedPoolName(`${SCHEME}${name}`);
   const { folder: absolute, names } = await openPool(folder);
   const tasks = await inBatches(names, async task => {
-    const { hashes } = await loadTask(join(absolute, task));
-    return { name: task, hash: hashes.task };
+    const loaded = await loadTask(join(absolute, task));
+    return { name: task, hash: loaded.hashes.task, needs: needsOf(loaded) };
   });
   const named = name ?? contentName(absolute, tasks);
   const there = new Set((await Array.fromAsync(store.list(tasksPrefix(named)))).map(({ key }) => key));
@@ -130,13 +132,15 @@ export async function openPlannablePool(folder: string, store: ObjectStore): Pro
  * Brings tasks of a stored pool into a folder, each in one of its name.
  *
  * @param tasks names; those of a pool in a folder need no bringing
+ * @throws the signal's reason between two tasks
  */
 export async function fetchTasks(
   { pool, tasks, into }: { readonly pool: string; readonly tasks: readonly string[]; readonly into: string },
-  { store }: { readonly store: ObjectStore },
+  { store, signal }: { readonly store: ObjectStore; readonly signal?: AbortSignal },
 ): Promise<void> {
   const hashes = await readIndex(store, pool);
   for (const task of new Set(tasks)) {
+    signal?.throwIfAborted();
     const key = taskKey(pool, hashOf(hashes, task));
     const found = await store.get(key);
     if (found === undefined)
@@ -152,6 +156,15 @@ export async function fetchTasks(
 async function readIndex(store: ObjectStore, name: string): Promise<Map<string, string>> {
   const { tasks } = await readJson(store, indexKey(name), PoolIndex);
   return new Map(tasks.map(task => [task.name, task.hash]));
+}
+
+/** What the tasks of a stored pool ask for; nothing of those that an older version has stored. */
+export async function readNeeds(
+  pool: string,
+  { store }: { readonly store: ObjectStore },
+): Promise<ReadonlyMap<string, TaskNeeds>> {
+  const { tasks } = await readJson(store, indexKey(pool), PoolIndex);
+  return new Map(tasks.flatMap(({ name, needs }) => (needs === undefined ? [] : [[name, needs] as const])));
 }
 
 function hashOf(hashes: ReadonlyMap<string, string>, task: string): string {

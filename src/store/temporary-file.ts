@@ -44,8 +44,8 @@ export async function withTemporary<Result>(
 }
 
 /**
- * Removes what dead processes left below `parent`; nothing else, and nothing of a living process. What this user may not
- * remove stays for one who may: it is in nobody's way.
+ * Removes what dead processes left below `parent`; nothing else, and nothing of a living process. What only another user
+ * may remove stays for that one.
  */
 export async function removeLeftovers(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
@@ -54,8 +54,8 @@ export async function removeLeftovers(parent: string): Promise<void> {
     const state = processState(identity);
     if (state === "alive") continue;
     if (state === "elsewhere" && (await ageMs(join(parent, name))) < FOREIGN_AGE_MS) continue;
-    await rm(join(parent, name), { recursive: true, force: true }).catch((error: unknown) => {
-      if (!hasCode(error, "EACCES") && !hasCode(error, "EPERM")) throw error;
+    await rm(join(parent, name), { recursive: true, force: true }).catch(error => {
+      if (!hasCode(error, "EACCES", "EPERM")) throw error;
     });
   }
 }

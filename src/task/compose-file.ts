@@ -5,8 +5,9 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseDocument } from "yaml";
-import { z } from "zod";
+import type { z } from "zod";
 import { InputError } from "../failure/errors.ts";
+import { type Build, File, Service } from "./compose-schema.ts";
 import { parseDuration, parseSize, splitCommand } from "./compose-values.ts";
 import { interpolate } from "./compose-variables.ts";
 
@@ -58,69 +59,6 @@ export interface ComposeFile {
   /** Each after those that it depends on. */
   readonly services: readonly ComposeService[];
 }
-
-const Words = z.union([z.string(), z.array(z.coerce.string())]);
-const Scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
-const Build = z.union([
-  z.string(),
-  z.strictObject({ context: z.string().default("."), dockerfile: z.string().optional() }),
-]);
-const Dependencies = z.union([
-  z.array(z.string()),
-  z.record(
-    z.string(),
-    z.object({
-      condition: z
-        .enum(["service_started", "service_healthy", "service_completed_successfully"])
-        .default("service_started"),
-    }),
-  ),
-]);
-const Service = z.strictObject({
-  build: Build.optional(),
-  image: z.string().optional(),
-  command: Words.optional(),
-  entrypoint: Words.optional(),
-  environment: z.union([z.array(z.string()), z.record(z.string(), Scalar)]).default([]),
-  working_dir: z.string().optional(),
-  user: z.coerce.string().optional(),
-  healthcheck: z
-    .strictObject({
-      test: Words.optional(),
-      interval: z.string().optional(),
-      timeout: z.string().optional(),
-      start_period: z.string().optional(),
-      start_interval: z.string().optional(),
-      retries: z.coerce.number().int().optional(),
-      disable: z.boolean().optional(),
-    })
-    .optional(),
-  depends_on: Dependencies.default([]),
-  volumes: z.array(z.unknown()).default([]),
-  expose: z.array(z.coerce.string()).default([]),
-  network_mode: z.string().optional(),
-  deploy: z
-    .object({
-      resources: z
-        .object({ limits: z.object({ cpus: Scalar, memory: Scalar }).partial().optional() })
-        .optional(),
-    })
-    .optional(),
-  // Of a machine of one's own.
-  ...Object.fromEntries(
-    [
-      ...["ports", "networks", "restart", "container_name", "hostname", "labels", "init", "tty"],
-      ...["stdin_open", "stop_grace_period", "pull_policy"],
-    ].map(key => [key, z.unknown().optional()]),
-  ),
-});
-type Service = z.infer<typeof Service>;
-const File = z.strictObject({
-  version: z.unknown().optional(),
-  name: z.unknown().optional(),
-  services: z.record(z.string(), Service),
-  networks: z.unknown().optional(),
-});
 
 /** What Harbor gives to the file of a task (environments/docker/docker.py, 0.26), as far as it means something here. */
 const HARBOR_VARIABLES = (context: string): Readonly<Record<string, string>> => ({

@@ -1,4 +1,5 @@
-// The drawing in docs/ is made from the definition: after a change, `npx vitest run --project fast test/infra/drawing.test.ts -u`.
+// The drawing in docs/ is made from the definition. After a change:
+// `npx vitest run --project fast test/infra/drawing.test.ts -u`
 import { expect, it } from "vitest";
 import { drawMachine } from "../../infra/state-machines/draw.ts";
 import { definitionsOf, synthesize } from "./synthesized.ts";

@@ -1,6 +1,8 @@
 // The functions as machines call them: on a real run in a folder store, by the payloads of the deployed definitions.
 import { rmSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Context } from "aws-lambda";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
@@ -195,6 +197,20 @@ describe("every function", () => {
 
   it("refuses a key that is no phase", async () => {
     await expect(call(score, { phase: "runs/../etc" })).rejects.toMatchObject({ name: "InputError" });
+  });
+
+  it("B52: leaves no folder behind when it is not done in time", async () => {
+    const temporary = await mkdtemp(join(tmpdir(), "t1-lambda-"));
+    const before = { TMPDIR: process.env.TMPDIR ?? tmpdir(), T1_SANDBOXES: "bubblewrap" };
+    Object.assign(process.env, { TMPDIR: temporary, T1_SANDBOXES: "fargate" });
+    try {
+      const answer = call(prepare, { phase: "runs/r/iterations/000000/" }, 10_001);
+      await expect(answer).rejects.toMatchObject({ name: "StageTimedOut" });
+      expect(await readdir(temporary)).toEqual([]);
+    } finally {
+      Object.assign(process.env, before);
+      await rm(temporary, { recursive: true });
+    }
   });
 
   it("ends before Lambda would end it", async () => {

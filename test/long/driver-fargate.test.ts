@@ -22,7 +22,8 @@ import { iterationPrefix } from "../../src/store/keys.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { makeTinyRun } from "../run/tiny-run.ts";
-import { EcsDouble, type TaskDefinition } from "../sandbox/ecs/ecs-double.ts";
+import { EcsDouble } from "../sandbox/ecs/ecs-double.ts";
+import type { TaskDefinition } from "../sandbox/ecs/ecs-task.ts";
 import { makeRootFolder } from "../sandbox/root-folder.ts";
 
 const ROOT = join(import.meta.dirname, "../..");

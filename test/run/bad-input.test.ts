@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import {
   appendFileSync,
+  cpSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -10,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readClosed } from "../../src/pipeline/close.ts";
 import { EpisodeRecord } from "../../src/pipeline/records.ts";
 import { decodeSafetensors } from "../../src/safetensors/format.ts";
@@ -29,12 +30,24 @@ import { makeTinyRun, type TinyRun, t1, t1Through } from "./tiny-run.ts";
 
 const ROOT = process.getuid?.() === 0;
 
+const SMALL = { tasks: 4, iterations: 1, settings: "rollout:\n  episodes: 4\n" };
+
 describe("bad input", () => {
   let tiny: TinyRun;
+  let finished: Promise<TinyRun> | undefined;
   beforeEach(async () => {
-    tiny = await makeTinyRun({ tasks: 4, iterations: 1, settings: "rollout:\n  episodes: 4\n" });
+    tiny = await makeTinyRun(SMALL);
   });
   afterEach(() => rmSync(tiny.folder, { recursive: true, force: true }));
+  afterAll(async () => {
+    if (finished !== undefined) rmSync((await finished).folder, { recursive: true, force: true });
+  });
+
+  /** A run that is done, for a test to damage: played once, since playing is what takes time. */
+  async function copyFinishedRun(): Promise<void> {
+    finished ??= playFinishedRun();
+    cpSync((await finished).store, tiny.store, { recursive: true });
+  }
 
   const start = (...more: string[]) =>
     t1("run", "start", tiny.config, "--name", "r", "--local", tiny.store, ...more);
@@ -109,7 +122,7 @@ describe("bad input", () => {
   });
 
   it("a corrupt checkpoint: the file and both hashes; nothing is trained on it", async () => {
-    expect((await start()).code).toBe(0);
+    await copyFinishedRun();
     const weights = join(tiny.store, policyPrefix("r", 1), "model.safetensors");
     truncateSync(weights, 1000);
     const result = await t1("evaluate", "r", "--pool", tiny.pool, "--episodes", "1", "--local", tiny.store);
@@ -118,7 +131,7 @@ describe("bad input", () => {
   });
 
   it("a trajectory that was changed after its iteration was closed stops training before any weight changes", async () => {
-    expect((await start()).code).toBe(0);
+    await copyFinishedRun();
     const { arrays, untrain } = await closedTrajectory();
     const bytes = readFileSync(arrays);
     bytes[bytes.length - 200] ^= 1;
@@ -135,7 +148,7 @@ describe("bad input", () => {
   it.each(["tokens", "log_probs", "routes"])(
     "one flipped bit of %s whose hash was made to fit is caught by the sampler's receipt",
     async tensor => {
-      expect((await start()).code).toBe(0);
+      await copyFinishedRun();
       const { arrays, closed, untrain } = await closedTrajectory();
       const before = readFileSync(arrays);
       const file = decodeSafetensors(before, arrays);
@@ -233,6 +246,13 @@ describe("bad input", () => {
     return t1Through(["unshare", "-Urm", "sh", "-c", `${change} && exec "$@"`, "sh"], ...words);
   }
 });
+
+async function playFinishedRun(): Promise<TinyRun> {
+  const run = await makeTinyRun(SMALL);
+  const { code, stderr } = await t1("run", "start", run.config, "--name", "r", "--local", run.store);
+  expect(code, stderr).toBe(0);
+  return run;
+}
 
 /** Keeps the first row of routes a valid one after its first id was flipped: two different experts. */
 function swapDistinct(ids: Uint8Array): void {

@@ -144,6 +144,40 @@ echo 0 > /logs/verifier/reward.txt
     ]);
   });
 
+  it("B58: grades what is there when time is up, though a pipe hides how the command ended", async () => {
+    const toml = TOML.replace("timeout_sec = 30", "timeout_sec = 2");
+    const task = stage.writeTask({
+      ...BASE,
+      "task.toml": toml,
+      "tests/test.sh": script("grep -qx partial out.txt"),
+    });
+    const { record, reward } = await stage.play(task, [["echo partial > out.txt; sleep 60 | tee log"]]);
+    expect([record.endReason, record.failure, reward]).toEqual(["time_limit", undefined, 1]);
+  });
+
+  it("B58: that crashes before it has said anything is a failure without a reward, in every mode", async () => {
+    const crash = "#!/bin/sh\nuvx pytest | tee log\nexit 1\n";
+    const task = stage.writeTask({ ...BASE, "tests/test.sh": crash });
+    for (const mode of ["hardened", "shared"] as const) {
+      const { record, reward } = await stage.play(task, [["true"]], { mode, keepFiles: false });
+      expect([record.endReason, record.failure?.name, record.report, reward]).toEqual([
+        ...["failure", "VerifierBootstrapFailed"],
+        ...[undefined, undefined],
+      ]);
+    }
+  });
+
+  it("B62: is not asked about an agent that never ran: that is a failure, whatever the tests would find", async () => {
+    const task = stage.writeTask({
+      ...BASE,
+      "instruction.md": "word ".repeat(60_000),
+      "tests/test.sh": script("true"),
+    });
+    const { record, reward } = await stage.play(task, [["true"]]);
+    expect(record.failure).toMatchObject({ name: "AgentNotStarted", layer: "runner", retryable: false });
+    expect([record.report, record.turnCount, reward]).toEqual([undefined, 0, undefined]);
+  });
+
   it("leaves out what .harborignore names, and links of the tests stay links", async () => {
     const task = stage.writeTask({
       ...BASE,

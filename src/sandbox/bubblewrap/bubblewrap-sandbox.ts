@@ -1,5 +1,4 @@
 // One sandbox: commands, files and terminals go in by its porter.
-import { randomUUID } from "node:crypto";
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
@@ -21,24 +20,22 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
-import { readTarEntries, type TarEntry } from "../tar-entries.ts";
-import { type Carried, carriedChanges, compareWithImage, isAtOrBelow } from "./file-changes.ts";
+import { packFolder, unpackInto } from "./archives.ts";
+import { broken } from "./broken.ts";
+import { entrypointStarted } from "./entrypoint.ts";
+import { isAtOrBelow } from "./file-changes.ts";
 import type { FirstProcess } from "./first-process.ts";
 import type { Host } from "./host.ts";
-import { type ImageContent, imageContent } from "./image-content.ts";
 import { killEverythingInside } from "./kill-inside.ts";
 import { memoryKills } from "./memory-kills.ts";
 import type { Command } from "./porter.ts";
 import { type CommandRun, type Entrance, runCommand } from "./run-command.ts";
+import { SandboxChanges } from "./sandbox-changes.ts";
 import { HOST_ENV, terminalWords } from "./spawner.ts";
+import { ERROR_TEXT_BYTES, TOOL_LIMIT_MS, type ToolEnd, type ToolRun } from "./tool-run.ts";
 import { TOOLKIT_TAR } from "./toolkit.ts";
 
 const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
-/** For the toolkit inside; far more than 1 GB takes tar in memory. */
-const TOOL_LIMIT_MS = 300_000;
-const ERROR_TEXT_BYTES = 2048;
-/** Of an ENTRYPOINT before it runs its command; one that never does is waited for as long. */
-const ENTRYPOINT_PATIENCE_MS = 10_000;
 /** Longest time that a timer of Node can wait. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -56,30 +53,9 @@ const TOOL_ENV = Object.entries(HOST_ENV).map(([name, value]) => `${name}=${valu
 /** Not a login shell: those set PATH anew, and the image's would be lost. */
 const TERMINAL_SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null && exec bash -i; exec /bin/sh -i"];
 
-const UNPACK = [...TOOLKIT_TAR, "-x", "-o", "--no-overwrite-dir", "-f", "-"];
-const PACK = [...TOOLKIT_TAR, "-c", "--sort=name", "-f", "-", "."];
-/** The folder of changes: with fractions of seconds, holes as holes, and the marks of an overlay; no other file system. */
-const PACK_CHANGES = [
-  ...[...TOOLKIT_TAR, "-c", "--anchored", "--no-wildcards", "--sort=name", "--one-file-system", "--sparse"],
-  "--format=posix",
-  ...[
-    "--pax-option=delete=atime,delete=ctime",
-    "--xattrs",
-    "--xattrs-include=user.overlay.opaque",
-    "-f",
-    "-",
-  ],
-];
 const UNPACK_CHANGES = [...TOOLKIT_TAR, "-x", "-p", "-o", "-f", "-"];
 /** What a successor has more, so that tests can write where an agent has filled its disk. */
 const SUCCESSOR_ROOM_BYTES = 16 << 20;
-/** Of an archive of changes beside their content: headers. */
-const CHANGES_ROOM_BYTES = 128 << 20;
-/** Exit code of a command whose folder cannot be entered (spawner.pl); tar's own are 0, 1 and 2. */
-const NO_FOLDER = 126;
-
-type ToolRun = Pick<Command, "cwd" | "removed" | "made" | "emptied"> &
-  Partial<Pick<CommandRun, "stdin" | "signal" | "onStdout">>;
 
 /** Where a sandbox is. */
 export interface SandboxPlace {
@@ -88,12 +64,6 @@ export interface SandboxPlace {
   readonly entrance: Entrance;
   /** Makes another of its provider. */
   readonly create: (spec: SandboxSpec, lease: Lease) => Promise<BubblewrapSandbox>;
-}
-
-/** What is known about the files of a sandbox in which nothing has run since. */
-interface Snapshot {
-  readonly entries: readonly TarEntry[];
-  readonly image: ImageContent;
 }
 
 export class BubblewrapSandbox implements Sandbox {
@@ -108,9 +78,7 @@ export class BubblewrapSandbox implements Sandbox {
   readonly #running = new Set<Promise<unknown>>();
   readonly #terminals = new Set<PseudoTerminal>();
   #killing: Promise<void> | undefined;
-  /** Taken while nothing runs; gone as soon as something may change files. */
-  #snapshot: Promise<Snapshot> | undefined;
-  #isQuiet = false;
+  readonly #changes = new SandboxChanges((argv, run) => this.runTool(argv, run));
   readonly #killsBefore = memoryKills();
   #ending: Promise<void> | undefined;
   #endReason = "its first process is gone";
@@ -139,7 +107,7 @@ export class BubblewrapSandbox implements Sandbox {
   async terminal(options: TerminalOptions): Promise<Terminal> {
     await this.#killing;
     this.#assertAlive();
-    this.#beginChange();
+    this.#changes.begin();
     const env = { ...options.env, TERM: TERMINAL_NAME };
     const shell = { argv: TERMINAL_SHELL, ...this.#surroundings({ ...options, env }) };
     const isImage = this.#spec.image.kind !== "host";
@@ -154,47 +122,18 @@ export class BubblewrapSandbox implements Sandbox {
     return terminal;
   }
 
-  async upload(tar: Uint8Array, folder: string, { emptied = [] }: UploadOptions = {}): Promise<UploadResult> {
-    this.#beginChange();
-    const { end, said } = await this.runTool(UNPACK, { cwd: folder, made: [folder], emptied, stdin: tar });
-    return end.kind === "exited" && end.exitCode === 0 ? { unpacked: true } : { refused: said };
+  upload(tar: Uint8Array, folder: string, { emptied = [] }: UploadOptions = {}): Promise<UploadResult> {
+    this.#changes.begin();
+    return unpackInto(folder, tar, emptied, (argv, run) => this.runTool(argv, run));
   }
 
-  async download(folder: string, limitBytes: number): Promise<DownloadResult> {
-    const chunks: Uint8Array[] = [];
-    let sizeBytes = 0;
-    const tooLarge = new AbortController();
-    const collect = (chunk: Uint8Array): void => {
-      sizeBytes += chunk.length;
-      if (sizeBytes <= limitBytes) chunks.push(new Uint8Array(chunk));
-      else tooLarge.abort(new TooLarge());
-    };
-    try {
-      const { end, said } = await this.runTool(PACK, {
-        cwd: folder,
-        onStdout: collect,
-        signal: tooLarge.signal,
-      });
-      if (sizeBytes > limitBytes) return { oversized: true };
-      if (end.kind !== "exited") return { refused: said };
-      if (end.exitCode === NO_FOLDER) return { missing: true };
-      // 1: a file changed while it was read, which is no fault of the archive.
-      return end.exitCode <= 1 ? { tar: new Uint8Array(Buffer.concat(chunks)) } : { refused: said };
-    } catch (error) {
-      if (error instanceof TooLarge) return { oversized: true };
-      throw error;
-    }
+  download(folder: string, limitBytes: number): Promise<DownloadResult> {
+    return packFolder(folder, limitBytes, (argv, run) => this.runTool(argv, run));
   }
 
-  /**
-   * Runs a program with nothing of the spec's environment.
-   *
-   * @returns its end, and its last words or what stands for them
-   */
-  async runTool(
-    argv: readonly string[],
-    { cwd, removed = [], made = [], emptied = [], stdin, signal, onStdout = () => undefined }: ToolRun,
-  ): Promise<{ readonly end: ExecResult["end"]; readonly said: string }> {
+  /** Runs a program with nothing of the spec's environment. */
+  async runTool(argv: readonly string[], { onStdout = () => undefined, ...run }: ToolRun): Promise<ToolEnd> {
+    const { cwd, removed = [], made = [], emptied = [], stdin, signal } = run;
     const stderr = new OutputCapture(ERROR_TEXT_BYTES);
     const command = { argv, env: TOOL_ENV, cwd, removed, made, emptied };
     const { end } = await this.#run(command, {
@@ -205,30 +144,14 @@ export class BubblewrapSandbox implements Sandbox {
     return { end, said: said !== "" ? said : `it ended by ${JSON.stringify(end)}` };
   }
 
-  /**
-   * Runs an image's ENTRYPOINT as a container does whose command waits. Returns when that command runs, when the
-   * entrypoint has ended without it, or after a time: the sandbox is there in any case.
-   */
+  /** Returns when the sandbox is ready to be worked in, whatever became of the entrypoint. */
   async startEntrypoint(words: readonly string[]): Promise<void> {
-    const sign = `t1-${randomUUID()}`;
-    const started = Promise.withResolvers<void>();
-    let printed = "";
-    const argv = [...words, "/bin/sh", "-c", `echo ${sign}; exec sleep infinity`];
-    const run = this.#run(
-      { argv, ...this.#surroundings({}) },
-      {
-        limitMs: LONGEST_TIMER_MS,
-        onStdout: chunk => {
-          printed = (printed + Buffer.from(chunk).toString("latin1")).slice(-4096);
-          if (printed.includes(sign)) started.resolve();
-        },
-        onStderr: () => undefined,
-      },
+    await entrypointStarted(words, (argv, onStdout) =>
+      this.#run(
+        { argv, ...this.#surroundings({}) },
+        { limitMs: LONGEST_TIMER_MS, onStdout, onStderr: () => undefined },
+      ),
     );
-    const patience = setTimeout(started.resolve, ENTRYPOINT_PATIENCE_MS);
-    run.then(() => started.resolve(), started.resolve);
-    await started.promise;
-    clearTimeout(patience);
     this.#assertAlive();
   }
 
@@ -240,7 +163,7 @@ export class BubblewrapSandbox implements Sandbox {
   }
 
   async changedFiles(): Promise<readonly FileChange[]> {
-    return compareWithImage(...(await this.#compared())).changes;
+    return this.#changes.sinceImage(this.#spec);
   }
 
   async successor(
@@ -258,7 +181,10 @@ export class BubblewrapSandbox implements Sandbox {
       image: isPlaced ? image : { ...image, files: [] },
       diskBytes: diskBytes + SUCCESSOR_ROOM_BYTES,
     };
-    const [made, taken] = await Promise.allSettled([this.#create(spec, lease), this.#carried(without)]);
+    const [made, taken] = await Promise.allSettled([
+      this.#create(spec, lease),
+      this.#changes.carried(this.#spec, without),
+    ]);
     if (made.status === "rejected") throw made.reason;
     const sandbox = made.value;
     try {
@@ -313,7 +239,7 @@ export class BubblewrapSandbox implements Sandbox {
       };
     }
     const words = { argv: shellWords(command), ...this.#surroundings({ cwd, env, network }) };
-    this.#beginChange();
+    this.#changes.begin();
     const { end, durationMs } = await this.#run(words, {
       stdin,
       limitMs: Math.min(timeoutMs, this.lease.deadlineMs - Date.now(), LONGEST_TIMER_MS),
@@ -354,66 +280,12 @@ export class BubblewrapSandbox implements Sandbox {
     // Their ends are known already; what they printed is being put in order.
     await Promise.all(this.#running);
     this.#assertAlive();
-    this.#isQuiet = true;
-  }
-
-  /** Files known until now may change from here on. */
-  #beginChange(): void {
-    this.#isQuiet = false;
-    this.#snapshot = undefined;
+    this.#changes.rest();
   }
 
   /** A successor is another's spec with more room: to its own successors it passes on the spec as it was. */
   #keepSpec(spec: SandboxSpec): void {
     this.#spec = spec;
-  }
-
-  async #carried(without: readonly string[]): Promise<Carried> {
-    const compared = compareWithImage(...(await this.#compared()));
-    const carried = carriedChanges(compared, without);
-    if (carried !== undefined) return carried;
-    const [, ...rest] = await this.#compared();
-    const unlinked = await this.#takeChanges(rest[0], ["--hard-dereference"]);
-    const again = carriedChanges(compareWithImage(unlinked, ...rest), without);
-    if (again === undefined) throw new InvariantError("an archive without hard links has some");
-    return again;
-  }
-
-  async #compared(): Promise<Parameters<typeof compareWithImage>> {
-    const snapshot = this.#snapshot ?? this.#takeSnapshot();
-    if (this.#isQuiet) this.#snapshot = snapshot;
-    const { entries, image } = await snapshot;
-    return [entries, image, { isWhole: this.#spec.image.kind === "host" }];
-  }
-
-  async #takeSnapshot(): Promise<Snapshot> {
-    const image = await imageContent(this.#spec);
-    return { entries: await this.#takeChanges(image), image };
-  }
-
-  async #takeChanges(
-    { mounts }: ImageContent,
-    options: readonly string[] = [],
-  ): Promise<readonly TarEntry[]> {
-    const chunks: Uint8Array[] = [];
-    let sizeBytes = 0;
-    const limitBytes = this.#spec.diskBytes + CHANGES_ROOM_BYTES;
-    const tooLarge = new AbortController();
-    const onStdout = (chunk: Uint8Array): void => {
-      sizeBytes += chunk.length;
-      if (sizeBytes <= limitBytes) chunks.push(new Uint8Array(chunk));
-      else tooLarge.abort(broken(`its changes take more than ${limitBytes} bytes`));
-    };
-    // It would look into them before it leaves them out as another file system.
-    const excluded = mounts.map(path => `--exclude=./${path}`);
-    const argv = [...PACK_CHANGES, ...options, ...excluded, "."];
-    const { end, said } = await this.runTool(argv, { cwd: "", onStdout, signal: tooLarge.signal });
-    if (end.kind !== "exited" || end.exitCode > 1) throw broken(`its changes cannot be read: ${said}`);
-    try {
-      return readTarEntries(Buffer.concat(chunks));
-    } catch (error) {
-      throw error instanceof InputError ? broken(`its changes cannot be read: ${error.message}`) : error;
-    }
   }
 
   async #end(reason: string): Promise<void> {
@@ -465,12 +337,6 @@ export class BubblewrapSandbox implements Sandbox {
     const variables = { ...base, PWD: cwd, ...this.#spec.env, ...env };
     return { cwd, env: Object.entries(variables).map(([name, value]) => `${name}=${value}`), network };
   }
-}
-
-class TooLarge extends Error {}
-
-function broken(why: string): Failure {
-  return new Failure("SandboxBroken", `the sandbox cannot be used: ${why}`, { retryable: false });
 }
 
 function signalTerminal(pid: number, signal: "SIGHUP" | "SIGKILL"): void {

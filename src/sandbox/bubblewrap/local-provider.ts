@@ -2,6 +2,7 @@
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { removeLeftovers } from "../../store/temporary-file.ts";
 import { assertSpec } from "../assert-spec.ts";
+import { OwnSandboxes } from "../own-sandboxes.ts";
 import type { Lease, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { packFiles } from "../tar.ts";
 import { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
@@ -25,10 +26,9 @@ export class LocalProvider implements SandboxProvider {
   readonly name = "bubblewrap";
   readonly #host: Host;
   #spawner: Spawner;
-  readonly #sandboxes = new Map<string, Promise<BubblewrapSandbox>>();
+  readonly #sandboxes = new OwnSandboxes<BubblewrapSandbox>();
   /** A machine that has isolated once can: later refusals are a lack of something, not of a permission. */
   #hasIsolated = false;
-  #isDisposed = false;
 
   constructor(host: Host) {
     this.#host = host;
@@ -37,14 +37,7 @@ export class LocalProvider implements SandboxProvider {
 
   /** The same lease and generation twice is the same sandbox. */
   async create(spec: SandboxSpec, lease: Lease): Promise<BubblewrapSandbox> {
-    if (this.#isDisposed) throw new InvariantError("the provider is disposed of", { lease: lease.id });
-    const key = JSON.stringify([lease.id, lease.generation]);
-    const existing = this.#sandboxes.get(key);
-    if (existing !== undefined) return existing;
-    const created = this.#create(spec, lease, () => this.#sandboxes.delete(key));
-    this.#sandboxes.set(key, created);
-    created.catch(() => this.#sandboxes.delete(key));
-    return created;
+    return this.#sandboxes.once(lease, () => this.#create(spec, lease, () => this.#sandboxes.forget(lease)));
   }
 
   /** Always undefined: these sandboxes end with the process that made them. */
@@ -54,27 +47,14 @@ export class LocalProvider implements SandboxProvider {
 
   async sweep(): Promise<readonly string[]> {
     const now = Date.now();
-    const own = await Promise.all(
-      [...this.#sandboxes.values()].map(sandbox => sandbox.catch(() => undefined)),
-    );
-    const late = own.filter(sandbox => sandbox !== undefined && sandbox.lease.deadlineMs <= now);
-    await Promise.all(late.map(sandbox => sandbox?.end("its deadline passed")));
+    const late = await this.#sandboxes.endLate(now);
     const others = sweepLeases(this.#host.runFolder.leases, now);
     await removeLeftovers(this.#host.runFolder.pipes);
-    return [...late.flatMap(sandbox => sandbox?.lease.id ?? []), ...others];
+    return [...late, ...others];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isDisposed = true;
-    const own = [...this.#sandboxes.values()];
-    await Promise.all(
-      own.map(sandbox =>
-        sandbox.then(
-          made => made[Symbol.asyncDispose](),
-          () => undefined,
-        ),
-      ),
-    );
+    await this.#sandboxes.endAll();
     await this.#spawner.close();
     const { leases, pipes } = this.#host.runFolder;
     for (const folder of [leases, pipes]) removeEmptyFolder(folder);
@@ -118,8 +98,9 @@ export class LocalProvider implements SandboxProvider {
       this.#hasIsolated = true;
       return { spawner, porter };
     } catch (error) {
-      if (error instanceof Failure && !this.#hasIsolated && !spawner.isGone)
-        throw isolationProblem(error.message);
+      // One that is lost was killed while it started, which says nothing of what the machine allows.
+      const isRefused = error instanceof Failure && error.name === "SandboxUnavailable";
+      if (isRefused && !this.#hasIsolated && !spawner.isGone) throw isolationProblem(error.message);
       throw error;
     }
   }

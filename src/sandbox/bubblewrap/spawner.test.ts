@@ -276,6 +276,36 @@ describe("the processes that enter", () => {
     expect(await output(await create(), "echo next")).toBe("next\n");
   });
 
+  test("killed while the very first sandbox starts, are a loss and not a machine that cannot isolate", async () => {
+    const outcomes = new Set<string>();
+    for (let tries = 0; tries < 40 && !outcomes.has("SandboxLost"); tries++) {
+      const known = new Set(listProcesses().map(({ pid }) => pid));
+      await using fresh = createLocalProvider();
+      const lease = { id: `spawner/${count++}`, generation: 1, deadlineMs: Date.now() + 60_000 };
+      const outcome = fresh.create(SPEC, lease).then(
+        () => "started",
+        error => (error as Error).name,
+      );
+      let isOver = false;
+      void outcome.then(() => {
+        isOver = true;
+      });
+      while (!isOver) {
+        const all = listProcesses();
+        const spawners = all.filter(({ pid, parent }) => parent === process.pid && !known.has(pid));
+        const porter = all.find(({ parent }) => spawners.some(({ pid }) => pid === parent));
+        if (porter !== undefined) {
+          process.kill(porter.pid, "SIGKILL");
+          break;
+        }
+        await new Promise(resolve => setTimeout(resolve, 1));
+      }
+      outcomes.add(await outcome);
+    }
+    expect([...outcomes]).toContain("SandboxLost");
+    expect([...outcomes]).not.toContain("InputError");
+  });
+
   test("are one for each sandbox: when it is killed, its sandbox is lost and no other", async () => {
     const sandbox = await create();
     const porter = onlyChild(onlyChild(process.pid, "t1"), "t1");

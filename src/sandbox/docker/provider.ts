@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
+import { Failure, InputError } from "../../failure/errors.ts";
 import { currentProcess, formatProcess, parseProcess, processState } from "../../store/process-identity.ts";
 import { assertSpec } from "../assert-spec.ts";
 import type { ContainerImage } from "../container-image.ts";
@@ -18,6 +18,7 @@ import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
 import { type Described, Listing } from "../daemon/protocol.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { openToolkit } from "../daemon/toolkit.ts";
+import { OwnSandboxes } from "../own-sandboxes.ts";
 import { openRunFolder } from "../run-folder.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { TokenBucket } from "../token-bucket.ts";
@@ -87,9 +88,8 @@ export class DockerProvider implements SandboxProvider {
   readonly name = "docker";
   readonly #place: Place;
   readonly #bucket: TokenBucket;
-  readonly #sandboxes = new Map<string, Promise<LeasedSandbox>>();
+  readonly #sandboxes = new OwnSandboxes<LeasedSandbox>();
   readonly #listings = new Map<string, Promise<ReadonlyMap<string, ImageEntry>>>();
-  #isDisposed = false;
 
   constructor(place: Place) {
     this.#place = place;
@@ -98,11 +98,11 @@ export class DockerProvider implements SandboxProvider {
 
   /** The same lease and generation twice is the same sandbox. */
   async create(spec: SandboxSpec, lease: Lease): Promise<LeasedSandbox> {
-    return this.#once(lease, () => this.#create(spec, lease, undefined));
+    return this.#sandboxes.once(lease, () => this.#create(spec, lease, undefined));
   }
 
   async adopt(lease: Lease): Promise<Sandbox | undefined> {
-    const known = this.#sandboxes.get(keyOf(lease));
+    const known = this.#sandboxes.get(lease);
     if (known !== undefined) return known;
     const folder = sandboxFolder(this.#place.folder, lease);
     const record = readRecord(folder);
@@ -110,7 +110,7 @@ export class DockerProvider implements SandboxProvider {
     assertUnowned(record);
     const what = nameOf(record.lease);
     if ((await whyEnded(this.#place.engine, record.container, what)) !== undefined) return undefined;
-    return this.#once(lease, () => this.#takeOver(folder, record));
+    return this.#sandboxes.once(lease, () => this.#takeOver(folder, record));
   }
 
   /** What an image gives to its sandboxes where a task says nothing. @throws InputError when the engine has no such image */
@@ -120,13 +120,7 @@ export class DockerProvider implements SandboxProvider {
 
   async sweep(): Promise<readonly string[]> {
     const now = Date.now();
-    const ended: string[] = [];
-    const own = await Promise.all([...this.#sandboxes.values()].map(made => made.catch(() => undefined)));
-    for (const sandbox of own) {
-      if (sandbox === undefined || sandbox.lease.deadlineMs > now) continue;
-      await sandbox.end("its deadline passed");
-      ended.push(sandbox.lease.id);
-    }
+    const ended = await this.#sandboxes.endLate(now);
     for (const { Id, Labels } of await this.#leftContainers()) {
       const {
         [LABEL.id]: id,
@@ -149,28 +143,11 @@ export class DockerProvider implements SandboxProvider {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isDisposed = true;
-    const ends = await Promise.allSettled(
-      [...this.#sandboxes.values()].map(made =>
-        made.then(
-          sandbox => sandbox[Symbol.asyncDispose](),
-          () => undefined,
-        ),
-      ),
-    );
-    this.#place.engine.close();
-    for (const end of ends) if (end.status === "rejected") throw end.reason;
-  }
-
-  #once(lease: Lease, make: () => Promise<LeasedSandbox>): Promise<LeasedSandbox> {
-    if (this.#isDisposed) throw new InvariantError("the provider is disposed of", { lease: lease.id });
-    const key = keyOf(lease);
-    const existing = this.#sandboxes.get(key);
-    if (existing !== undefined) return existing;
-    const made = make();
-    this.#sandboxes.set(key, made);
-    made.catch(() => this.#sandboxes.delete(key));
-    return made;
+    try {
+      await this.#sandboxes.endAll();
+    } finally {
+      this.#place.engine.close();
+    }
   }
 
   async #create(spec: SandboxSpec, lease: Lease, joined: string | undefined): Promise<LeasedSandbox> {
@@ -291,7 +268,7 @@ export class DockerProvider implements SandboxProvider {
       createAnother: ({ services, ...another }, anotherLease) =>
         services === undefined
           ? this.create(another, anotherLease)
-          : this.#once(anotherLease, () =>
+          : this.#sandboxes.once(anotherLease, () =>
               this.#create({ ...another, network: spec.network }, anotherLease, container),
             ),
       remove: async () => {
@@ -299,7 +276,7 @@ export class DockerProvider implements SandboxProvider {
         if (spec.services !== undefined) await removeServices(this.#place.engine, folder.name);
         await removeContainer(this.#place.engine, container);
         removeSandboxFolder(folder);
-        this.#sandboxes.delete(keyOf(lease));
+        this.#sandboxes.forget(lease);
       },
     });
   }
@@ -385,10 +362,6 @@ export class DockerProvider implements SandboxProvider {
         removeSandboxFolder({ path });
     }
   }
-}
-
-function keyOf({ id, generation }: Lease): string {
-  return JSON.stringify([id, generation]);
 }
 
 function thisDriver(): string {

@@ -2,8 +2,7 @@
 // asks; the second one, of the same image, is the clean place in which the agent's files are graded. A driver calls their
 // daemons; they know nobody and nothing but their own token.
 import type { ECSClient } from "@aws-sdk/client-ecs";
-import { z } from "zod";
-import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
+import { Failure } from "../../failure/errors.ts";
 import { assertSpec } from "../assert-spec.ts";
 import type { DaemonClient } from "../daemon/client.ts";
 import { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
@@ -12,14 +11,16 @@ import { differenceOf } from "../daemon/difference.ts";
 import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
 import { Changes } from "../daemon/protocol.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
-import { DockerImageSpec, HostImageSpec, RecordedSpec } from "../recorded-spec.ts";
+import { OwnSandboxes } from "../own-sandboxes.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { TokenBucket } from "../token-bucket.ts";
+import { assertNetwork, referenceOf } from "./accepted-spec.ts";
 import { mayPass, refusalOfError } from "./ecs-refusal.ts";
 import { EcsTasks } from "./ecs-tasks.ts";
-import { DEFAULT_IMAGE, type FargateImage } from "./fargate-image.ts";
+import type { FargateImage } from "./fargate-image.ts";
 import { isOver, Launcher, type StartedTask } from "./launcher.ts";
 import { leftSandboxes } from "./left-sandboxes.ts";
+import { decodeNotes, encodeNotes } from "./notes.ts";
 import type { Pauses } from "./patience.ts";
 import { failureOfStop, type Stopped, wasInterrupted } from "./stop-failure.ts";
 import { type ContainerName, PORTS, SUCCESSOR_SLACK_MS, type TaskPlace } from "./task-request.ts";
@@ -63,27 +64,6 @@ const TIMING: FargateTiming = {
   connection: {},
 };
 
-/** Kept by each daemon for a driver that takes over. */
-const Notes = z.strictObject({
-  spec: RecordedSpec.extend({ image: z.union([DockerImageSpec, HostImageSpec]) }),
-  image: z.strictObject({
-    id: z.string(),
-    taskDefinition: z.string(),
-    env: z.record(z.string(), z.string()),
-    workdir: z.string(),
-    user: z.string().optional(),
-    entrypoint: z.array(z.string()).readonly(),
-    health: z
-      .strictObject({
-        argv: z.array(z.string()).readonly(),
-        intervalMs: z.number(),
-        timeoutMs: z.number(),
-        patienceMs: z.number(),
-      })
-      .optional(),
-  }),
-});
-
 /** A task of which sandboxes are made: one for an agent, and one more in its second container. */
 interface SharedTask extends StartedTask {
   /** Until when others leave it alone. */
@@ -100,7 +80,7 @@ export class FargateProvider implements SandboxProvider {
   readonly #watch: TaskWatch;
   readonly #launcher: Launcher;
   readonly #bucket: TokenBucket;
-  readonly #sandboxes = new Map<string, Promise<LeasedSandbox>>();
+  readonly #sandboxes = new OwnSandboxes<LeasedSandbox>();
   /** Leases that Spot has interrupted: their next sandbox is on demand. */
   readonly #interrupted = new Set<string>();
   readonly #disposal = new AbortController();
@@ -123,12 +103,12 @@ export class FargateProvider implements SandboxProvider {
 
   /** The same lease and generation twice is the same sandbox. */
   create(spec: SandboxSpec, lease: Lease): Promise<LeasedSandbox> {
-    return this.#once(lease, () => this.#create(spec, lease));
+    return this.#sandboxes.once(lease, () => this.#create(spec, lease));
   }
 
   /** Its address and tokens are ECS's to tell, its spec the daemon's; a grading sandbox ends with its first driver. */
   async adopt(lease: Lease): Promise<Sandbox | undefined> {
-    const known = this.#sandboxes.get(keyOf(lease));
+    const known = this.#sandboxes.get(lease);
     if (known !== undefined) return known;
     const started = await this.#launcher.find(lease);
     if (started === undefined) return undefined;
@@ -139,20 +119,13 @@ export class FargateProvider implements SandboxProvider {
       client.lose(lost(nameOf(lease), "it was never set up"));
       return undefined;
     }
-    const { spec, image } = Notes.parse(JSON.parse(Buffer.from(body).toString("utf8")));
-    const making = { spec, image: { ...image, user: image.user, health: image.health }, lease, client };
-    return this.#once(lease, async () => this.#sandbox(task, "agent", making));
+    const making = { ...decodeNotes(body), lease, client };
+    return this.#sandboxes.once(lease, async () => this.#sandbox(task, "agent", making));
   }
 
   async sweep(): Promise<readonly string[]> {
     const now = new Date();
-    const ended: string[] = [];
-    const own = await Promise.all([...this.#sandboxes.values()].map(made => made.catch(() => undefined)));
-    for (const sandbox of own) {
-      if (sandbox === undefined || sandbox.lease.deadlineMs > now.getTime()) continue;
-      await sandbox.end("its deadline passed");
-      ended.push(sandbox.lease.id);
-    }
+    const ended = await this.#sandboxes.endLate(now.getTime());
     for (const { arn, leaseId, why } of leftSandboxes(await this.#ecs.list(), now)) {
       await this.#ecs.stop(arn, why);
       ended.push(leaseId);
@@ -163,27 +136,7 @@ export class FargateProvider implements SandboxProvider {
   async [Symbol.asyncDispose](): Promise<void> {
     // Spot leaves a driver two minutes: who still waits for a task gets none.
     this.#disposal.abort(lost("a sandbox that had not started", "its driver ends"));
-    const ends = await Promise.allSettled(
-      [...this.#sandboxes.values()].map(made =>
-        made.then(
-          sandbox => sandbox[Symbol.asyncDispose](),
-          () => undefined,
-        ),
-      ),
-    );
-    for (const end of ends) if (end.status === "rejected") throw end.reason;
-  }
-
-  #once(lease: Lease, make: () => Promise<LeasedSandbox>): Promise<LeasedSandbox> {
-    if (this.#disposal.signal.aborted)
-      throw new InvariantError("the provider is disposed of", { lease: lease.id });
-    const key = keyOf(lease);
-    const existing = this.#sandboxes.get(key);
-    if (existing !== undefined) return existing;
-    const made = make();
-    this.#sandboxes.set(key, made);
-    made.catch(() => this.#sandboxes.delete(key));
-    return made;
+    await this.#sandboxes.endAll();
   }
 
   async #create(spec: SandboxSpec, lease: Lease): Promise<LeasedSandbox> {
@@ -244,7 +197,7 @@ export class FargateProvider implements SandboxProvider {
       createAnother: (spec, anotherLease) => this.#another(task, { ...making, spec, lease: anotherLease }),
       remove: async () => {
         await this.#release(task, container, "its driver is done with it");
-        this.#sandboxes.delete(keyOf(lease));
+        this.#sandboxes.forget(lease);
       },
     });
   }
@@ -260,7 +213,7 @@ export class FargateProvider implements SandboxProvider {
     // The first container may outlive its own lease by then: its end would end the task.
     await client.call({ op: "open", deadlineMs: task.deadlineMs, made: [] });
     try {
-      return await this.#once(lease, () => this.#setUp(task, "verifier", making));
+      return await this.#sandboxes.once(lease, () => this.#setUp(task, "verifier", making));
     } catch (error) {
       // What was beside the agent is not to be had; what the spec lacks will be missing elsewhere too.
       if (error instanceof Failure) return this.create(spec, lease);
@@ -327,10 +280,6 @@ interface Making {
   readonly lease: Lease;
 }
 
-function encodeNotes({ spec, image }: Making): Uint8Array {
-  return Buffer.from(JSON.stringify({ spec, image }));
-}
-
 function daemonSandbox(client: DaemonClient, { spec, image, lease }: Making): DaemonSandbox {
   const env = { ...BASE_ENV, ...image.env, ...spec.env };
   return new DaemonSandbox(lease, client, { workdir: spec.workdir, env, user: spec.user ?? image.user });
@@ -351,36 +300,4 @@ function readChanges(body: Uint8Array): Changes {
   throw new Failure("SandboxBroken", `its daemon lists no changes: ${changes.error.message}`, {
     retryable: false,
   });
-}
-
-function assertNetwork({ network }: SandboxSpec, networkedGroups: readonly string[]): void {
-  if (network === "none" || (network === "public" && networkedGroups.length > 0)) return;
-  throw new InputError({
-    what: `a sandbox of this deployment has no network ${JSON.stringify(network)}`,
-    where: "specification of a sandbox",
-    expected: "network none: its subnets have no way out",
-    fix: "bake what the task downloads into its image, deploy with network.egress, or leave it out of the pool",
-  });
-}
-
-function referenceOf({ image }: SandboxSpec): string {
-  switch (image.kind) {
-    case "docker":
-      return image.reference;
-    case "host":
-      return DEFAULT_IMAGE;
-    case "root":
-      throw new InputError({
-        what: "Fargate cannot make a sandbox of a folder of this machine",
-        where: image.folder,
-        expected: "an image that the prepare stage has built",
-        fix: "use the bubblewrap provider",
-      });
-    default:
-      return image satisfies never;
-  }
-}
-
-function keyOf({ id, generation }: Lease): string {
-  return JSON.stringify([id, generation]);
 }

@@ -34,7 +34,11 @@ export interface TaskSize {
  *
  * @throws InputError for more than Fargate has
  */
-export function taskSize({ cpus, memoryBytes, diskBytes }: SandboxSpec): TaskSize {
+export function taskSize({
+  cpus,
+  memoryBytes,
+  diskBytes,
+}: Pick<SandboxSpec, "cpus" | "memoryBytes" | "diskBytes">): TaskSize {
   const diskGiB = Math.ceil(diskBytes / GIB) + IMAGE_GIB;
   if (diskGiB > LARGEST_DISK_GIB) throw tooLarge(`${diskGiB - IMAGE_GIB} GiB of disk`);
   return {

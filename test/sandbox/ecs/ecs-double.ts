@@ -1,46 +1,14 @@
 // Amazon ECS as far as sandboxes use it: its JSON protocol on a loopback port, for the real SDK. A task that is run here
-// is really run (local-task.ts), from the definition that the deployment would register; and everything can be told to
+// is really run (ecs-task.ts), from the definition that the deployment would register; and everything can be told to
 // fail as ECS does (faults.ts). What it answers follows the ECS API reference, version 2014-11-13.
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
-import { ECSClient, type RunTaskCommandInput, type Tag } from "@aws-sdk/client-ecs";
+import { ECSClient, type RunTaskCommandInput } from "@aws-sdk/client-ecs";
+import { ARN, type ContainerState, EcsTask, familyOf, type TaskDefinition } from "./ecs-task.ts";
 import type { RequestFault, StartFault } from "./faults.ts";
-import { type ContainerDefinition, type LocalContainer, startContainer } from "./local-task.ts";
-
-export interface TaskDefinition {
-  readonly family: string;
-  readonly containerDefinitions: readonly (Partial<ContainerDefinition> & {
-    readonly name: string;
-    readonly image: string;
-    readonly essential: boolean;
-  })[];
-}
-
-interface ContainerState {
-  readonly name: string;
-  lastStatus: "PENDING" | "RUNNING" | "STOPPED";
-  exitCode?: number;
-  reason?: string;
-}
-
-interface TaskState {
-  readonly arn: string;
-  readonly request: RunTaskCommandInput;
-  readonly address: string;
-  readonly createdAt: number;
-  readonly containers: ContainerState[];
-  readonly running: Map<string, LocalContainer>;
-  lastStatus: "PROVISIONING" | "PENDING" | "RUNNING" | "DEPROVISIONING" | "STOPPED";
-  desiredStatus: "RUNNING" | "STOPPED";
-  startedAt?: number;
-  stoppedAt?: number;
-  stopCode?: string;
-  stoppedReason?: string;
-  hiddenFor: number;
-}
+import { assertRequest, Refused } from "./refusals.ts";
 
 export interface EcsDoubleOptions {
   readonly cluster: string;
@@ -53,14 +21,11 @@ interface Scripted<Fault> {
   left: number;
 }
 
-const ARN = "arn:aws:ecs:eu-west-1:000000000000";
-let addressCount = 0;
-
 export class EcsDouble {
   /** Names of the operations that were asked for. */
   readonly calls: string[] = [];
   readonly #options: EcsDoubleOptions;
-  readonly #tasks = new Map<string, TaskState>();
+  readonly #tasks = new Map<string, EcsTask>();
   readonly #images = new Map<string, string>();
   readonly #definitions = new Map<string, TaskDefinition>();
   readonly #requestFaults = new Map<string, Scripted<RequestFault>[]>();
@@ -141,7 +106,7 @@ export class EcsDouble {
       .map(({ arn }) => arn);
   }
 
-  statusOf(arn: string): Pick<TaskState, "lastStatus" | "desiredStatus" | "stopCode" | "stoppedReason"> {
+  statusOf(arn: string): Pick<EcsTask, "lastStatus" | "desiredStatus" | "stopCode" | "stoppedReason"> {
     return this.#task(arn);
   }
 
@@ -162,7 +127,7 @@ export class EcsDouble {
     },
   ): Promise<void> {
     const task = this.#task(arn);
-    await this.#end(task, end);
+    await task.end(end);
     const own = task.containers.find(({ name }) => name === (end.container?.name ?? "agent"));
     if (own !== undefined) Object.assign(own, end.container);
     if (end.stopCode === undefined) delete task.stopCode;
@@ -180,16 +145,16 @@ export class EcsDouble {
   /** Its machine is gone, and ECS does not know it any more. */
   async lose(arn: string): Promise<void> {
     const task = this.#task(arn);
-    await killAll(task);
+    await task.kill();
     this.#tasks.delete(arn);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.close();
     this.#server.closeAllConnections();
-    await Promise.all([...this.#tasks.values()].map(killAll));
+    await Promise.all([...this.#tasks.values()].map(task => task.kill()));
     await Promise.all(this.#working);
-    await Promise.all([...this.#tasks.values()].map(killAll));
+    await Promise.all([...this.#tasks.values()].map(task => task.kill()));
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -218,7 +183,7 @@ export class EcsDouble {
       throw new Refused("ClusterNotFoundException", "Cluster not found.");
     switch (operation) {
       case "RunTask":
-        return { tasks: [this.#describe(this.#run(input as unknown as RunTaskCommandInput))], failures: [] };
+        return { tasks: [this.#run(input as unknown as RunTaskCommandInput).describe()], failures: [] };
       case "DescribeTasks":
         return this.#describeAll(input.tasks as string[], (input.include as string[] | undefined) ?? []);
       case "ListTasks": {
@@ -237,15 +202,15 @@ export class EcsDouble {
         if (task === undefined)
           throw new Refused("InvalidParameterException", "The referenced task was not found.");
         const stoppedReason = (input.reason as string | undefined) ?? "Task stopped by user";
-        this.#background(this.#stopByUser(task, stoppedReason));
-        return { task: this.#describe(task) };
+        this.#background(task.stopByUser(stoppedReason, this.#options.stopMs ?? 20));
+        return { task: task.describe() };
       }
       default:
         throw new Refused("UnknownOperationException", operation);
     }
   }
 
-  #run(request: RunTaskCommandInput): TaskState {
+  #run(request: RunTaskCommandInput): EcsTask {
     const definition = this.#definitions.get(familyOf(request.taskDefinition ?? ""));
     if (definition === undefined) throw new Refused("ClientException", "TaskDefinition not found.");
     assertRequest(request, definition);
@@ -256,91 +221,14 @@ export class EcsDouble {
       throw new Refused("ConflictException", "The clientToken was used with other parameters.");
     }
     const task = this.#newTask(request, definition);
-    this.#background(this.#start(task, definition, takeNext(this.#startFaults)));
+    this.#background(task.start(definition, this.#images, takeNext(this.#startFaults)));
     return task;
   }
 
-  #newTask(request: RunTaskCommandInput, definition?: TaskDefinition): TaskState {
-    const task: TaskState = {
-      arn: `${ARN}:task/${this.#options.cluster}/${randomUUID().replaceAll("-", "")}`,
-      ...{ request, address: nextAddress(), createdAt: Date.now(), running: new Map(), hiddenFor: 0 },
-      containers: (definition?.containerDefinitions ?? []).map(({ name }) => ({
-        name,
-        lastStatus: "PENDING",
-      })),
-      ...{ lastStatus: "PROVISIONING", desiredStatus: "RUNNING" },
-    };
+  #newTask(request: RunTaskCommandInput, definition?: TaskDefinition): EcsTask {
+    const task = new EcsTask(request, definition, work => this.#background(work));
     this.#tasks.set(task.arn, task);
     return task;
-  }
-
-  async #start(task: TaskState, definition: TaskDefinition, fault: StartFault | undefined): Promise<void> {
-    if (fault?.kind === "hidden") task.hiddenFor = fault.descriptions;
-    if (fault?.kind === "slow") await sleep(fault.ms);
-    if (fault?.kind === "never") {
-      task.lastStatus = "PENDING";
-      return;
-    }
-    if (fault?.kind === "stops") {
-      await this.#end(task, fault);
-      for (const { name, ...state } of fault.containers ?? [])
-        Object.assign(task.containers.find(container => container.name === name) ?? {}, state);
-      return;
-    }
-    task.lastStatus = "PENDING";
-    for (const container of definition.containerDefinitions) {
-      if (task.desiredStatus === "STOPPED") return;
-      const state = task.containers.find(({ name }) => name === container.name);
-      if (state === undefined) continue;
-      // The container that copies the toolkit: here the toolkit is mounted instead.
-      if (container.entryPoint === undefined) {
-        Object.assign(state, { lastStatus: "STOPPED", exitCode: 0 });
-        continue;
-      }
-      const root = this.#images.get(container.image);
-      if (root === undefined) throw new Error(`no folder stands for ${container.image}`);
-      const override = task.request.overrides?.containerOverrides?.find(
-        ({ name }) => name === container.name,
-      );
-      const started = await startContainer(container as ContainerDefinition, {
-        ...{ root, address: task.address, environment: override?.environment ?? [] },
-      });
-      task.running.set(container.name, started);
-      state.lastStatus = "RUNNING";
-      void started.ended.then(exitCode => this.#ended(task, state, exitCode, container.essential));
-    }
-    if (task.desiredStatus === "STOPPED") return void (await killAll(task));
-    task.lastStatus = "RUNNING";
-    task.startedAt = Date.now();
-  }
-
-  #ended(task: TaskState, state: ContainerState, exitCode: number, isEssential: boolean): void {
-    Object.assign(state, { lastStatus: "STOPPED", exitCode });
-    if (!isEssential || task.desiredStatus === "STOPPED") return;
-    const end = { stopCode: "EssentialContainerExited", stoppedReason: "Essential container in task exited" };
-    this.#background(this.#end(task, end));
-  }
-
-  async #stopByUser(task: TaskState, stoppedReason: string): Promise<void> {
-    if (task.desiredStatus === "STOPPED") return;
-    task.desiredStatus = "STOPPED";
-    for (const { process } of task.running.values()) process.kill("SIGTERM");
-    await sleep(this.#options.stopMs ?? 20);
-    await this.#end(task, { stopCode: "UserInitiated", stoppedReason });
-  }
-
-  async #end(
-    task: TaskState,
-    { stopCode, stoppedReason }: { readonly stopCode?: string; readonly stoppedReason?: string },
-  ): Promise<void> {
-    task.desiredStatus = "STOPPED";
-    if (stopCode !== undefined) task.stopCode = stopCode;
-    if (stoppedReason !== undefined) task.stoppedReason = stoppedReason;
-    task.lastStatus = "DEPROVISIONING";
-    await killAll(task);
-    for (const container of task.containers) container.lastStatus = "STOPPED";
-    task.lastStatus = "STOPPED";
-    task.stoppedAt = Date.now();
   }
 
   #describeAll(arns: readonly string[], include: readonly string[]) {
@@ -356,31 +244,12 @@ export class EcsDouble {
     });
     const missing = arns.filter(arn => !known.some(task => task.arn === arn));
     return {
-      tasks: known.map(task => this.#describe(task, include.includes("TAGS"))),
+      tasks: known.map(task => task.describe(include.includes("TAGS"))),
       failures: missing.map(arn => ({ arn, reason: "MISSING" })),
     };
   }
 
-  #describe(task: TaskState, withTags = true) {
-    const { arn: taskArn, request, containers, lastStatus, desiredStatus, stopCode, stoppedReason } = task;
-    const hasAddress = lastStatus !== "PROVISIONING" && lastStatus !== "STOPPED";
-    const details = hasAddress ? [{ name: "privateIPv4Address", value: task.address }] : [];
-    return {
-      ...{ taskArn, lastStatus, desiredStatus, stopCode, stoppedReason, containers },
-      clusterArn: `${ARN}:cluster/${this.#options.cluster}`,
-      taskDefinitionArn: request.taskDefinition,
-      group: `family:${familyOf(request.taskDefinition ?? "")}`,
-      startedBy: request.startedBy,
-      overrides: request.overrides,
-      attachments: [{ id: "eni", type: "ElasticNetworkInterface", status: "ATTACHED", details }],
-      ...(withTags ? { tags: request.tags satisfies Tag[] | undefined } : {}),
-      createdAt: task.createdAt / 1000,
-      ...(task.startedAt === undefined ? {} : { startedAt: task.startedAt / 1000 }),
-      ...(task.stoppedAt === undefined ? {} : { stoppedAt: task.stoppedAt / 1000 }),
-    };
-  }
-
-  #task(arn: string): TaskState {
+  #task(arn: string): EcsTask {
     const task = this.#tasks.get(arn);
     if (task === undefined) throw new Error(`no such task: ${arn}`);
     return task;
@@ -390,43 +259,6 @@ export class EcsDouble {
     this.#working.add(work);
     work.finally(() => this.#working.delete(work));
   }
-}
-
-class Refused extends Error {
-  readonly type: string;
-
-  constructor(type: string, message: string) {
-    super(message);
-    this.type = type;
-  }
-}
-
-/** What RunTask refuses, as far as our requests could be wrong in it. */
-function assertRequest(request: RunTaskCommandInput, definition: TaskDefinition): void {
-  const refuse = (message: string): never => {
-    throw new Refused("InvalidParameterException", message);
-  };
-  const { clientToken = "", startedBy = "", tags = [], overrides = {}, networkConfiguration } = request;
-  if (clientToken.length > 64) refuse("clientToken is longer than 64 characters");
-  if (startedBy.length > 128 || !/^[\w./-]*$/.test(startedBy)) refuse("startedBy is not valid");
-  if (Buffer.byteLength(JSON.stringify(overrides)) > 8192)
-    refuse("Container Overrides length must be at most 8192");
-  if (tags.length > 50) refuse("too many tags");
-  for (const { key = "", value = "" } of tags)
-    if (key.length > 128 || value.length > 256 || !/^[\p{L}\p{N}\s_.:/=+@-]*$/u.test(value))
-      refuse(`tag ${key}`);
-  if ((networkConfiguration?.awsvpcConfiguration?.subnets ?? []).length === 0)
-    refuse("subnets can not be empty.");
-  for (const { name } of overrides.containerOverrides ?? [])
-    if (!definition.containerDefinitions.some(container => container.name === name))
-      refuse(`Override for container named ${name} is not a container in the TaskDefinition.`);
-  if (request.launchType !== undefined && request.capacityProviderStrategy !== undefined)
-    refuse("Specifying both a launch type and capacity provider strategy is not supported.");
-}
-
-async function killAll({ running }: TaskState): Promise<void> {
-  for (const container of running.values()) container.kill();
-  await Promise.all([...running.values()].map(({ ended }) => ended));
 }
 
 function takeNext<Fault>(faults: Scripted<Fault>[] | undefined): Fault | undefined {
@@ -442,17 +274,6 @@ function page(taskArns: readonly string[], nextToken: string | undefined) {
   const start = Number(nextToken ?? 0);
   const end = start + 100;
   return { taskArns: taskArns.slice(start, end), ...(end < taskArns.length ? { nextToken: `${end}` } : {}) };
-}
-
-/** Of a name, a name with its revision, or an ARN. */
-function familyOf(taskDefinition: string): string {
-  return taskDefinition.replace(/^.*\//, "").replace(/:\d+$/, "");
-}
-
-/** One that no other task of this machine has, as far as processes do not share a number modulo 50,000. */
-function nextAddress(): string {
-  const count = addressCount++;
-  return `127.${1 + (process.pid % 200)}.${(Math.floor(process.pid / 200) + Math.floor(count / 250)) % 256}.${1 + (count % 250)}`;
 }
 
 function errorBody(type: string, message: string) {

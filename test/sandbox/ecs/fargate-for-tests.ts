@@ -11,7 +11,8 @@ import {
   type FargateTiming,
 } from "../../../src/sandbox/fargate/provider.ts";
 import { makeRootFolder } from "../root-folder.ts";
-import { EcsDouble, type TaskDefinition } from "./ecs-double.ts";
+import { EcsDouble } from "./ecs-double.ts";
+import type { TaskDefinition } from "./ecs-task.ts";
 
 const CLUSTER = "t1";
 const IMAGE = "registry/t1/tasks:x";

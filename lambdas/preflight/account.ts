@@ -1,0 +1,89 @@
+// What preflight asks the account: quotas, images, and whether the driver's role may do what a driver does.
+import { DescribeImagesCommand, ECRClient } from "@aws-sdk/client-ecr";
+import { IAMClient, SimulatePrincipalPolicyCommand } from "@aws-sdk/client-iam";
+import { GetServiceQuotaCommand, ServiceQuotasClient } from "@aws-sdk/client-service-quotas";
+
+/** In vCPUs. */
+export async function fargateQuotas(): Promise<{ readonly onDemand: number; readonly spot: number }> {
+  const client = new ServiceQuotasClient();
+  const quota = async (code: string): Promise<number> => {
+    const command = new GetServiceQuotaCommand({ ServiceCode: "fargate", QuotaCode: code });
+    return (await client.send(command)).Quota?.Value ?? 0;
+  };
+  // "Fargate On-Demand vCPU resource count" and "Fargate Spot vCPU resource count".
+  const [onDemand, spot] = await Promise.all([quota("L-3032A538"), quota("L-36FBB829")]);
+  return { onDemand, spot };
+}
+
+/** @returns a sentence for each image that was not pushed */
+export async function missingImages(
+  repositories: readonly string[],
+  tag: string,
+): Promise<readonly string[]> {
+  const client = new ECRClient();
+  const problems = await Promise.all(
+    repositories.map(async repositoryName => {
+      try {
+        await client.send(new DescribeImagesCommand({ repositoryName, imageIds: [{ imageTag: tag }] }));
+        return [];
+      } catch (error) {
+        const name = error instanceof Error ? error.name : "";
+        if (name !== "ImageNotFoundException" && name !== "RepositoryNotFoundException") throw error;
+        return [`there is no image ${repositoryName}:${tag}; build and push it (docs/operate.md, Deploy)`];
+      }
+    }),
+  );
+  return problems.flat();
+}
+
+export interface DriverRights {
+  readonly role: string;
+  /** An ARN that tasks of the cluster have, and one that sandboxes' definitions have. */
+  readonly task: string;
+  readonly definition: string;
+  readonly cluster: string;
+  readonly executionRole: string;
+  /** ARN of an object of a run. */
+  readonly object: string;
+}
+
+/**
+ * By simulation, which knows the role's policies and its permissions boundary: what somebody changed by hand shows, what
+ * an organisation's policies forbid does not.
+ *
+ * @returns a sentence for each action that the role may not do
+ */
+export async function missingRights(rights: DriverRights): Promise<readonly string[]> {
+  const client = new IAMClient();
+  const context = (name: string, value: string) => ({
+    ContextKeyName: name,
+    ContextKeyType: "string" as const,
+    ContextKeyValues: [value],
+  });
+  const asked = [
+    { actions: ["ecs:RunTask"], resource: rights.definition },
+    { actions: ["ecs:StopTask", "ecs:DescribeTasks"], resource: rights.task },
+    { actions: ["iam:PassRole"], resource: rights.executionRole },
+    { actions: ["s3:GetObject", "s3:PutObject"], resource: rights.object },
+  ];
+  const problems = await Promise.all(
+    asked.map(async ({ actions, resource }) => {
+      const { EvaluationResults = [] } = await client.send(
+        new SimulatePrincipalPolicyCommand({
+          PolicySourceArn: rights.role,
+          ActionNames: actions,
+          ResourceArns: [resource],
+          ContextEntries: [
+            context("ecs:cluster", rights.cluster),
+            context("iam:PassedToService", "ecs-tasks.amazonaws.com"),
+          ],
+        }),
+      );
+      return EvaluationResults.filter(({ EvalDecision }) => EvalDecision !== "allowed").map(
+        ({ EvalActionName, EvalDecision }) =>
+          `drivers may not do ${EvalActionName} on ${resource} (${EvalDecision}); deploy again, or look for a permissions boundary`,
+      );
+    }),
+  );
+  return problems.flat();
+}

@@ -1,0 +1,32 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, it, onTestFinished } from "vitest";
+import { runProgram } from "../local/executors/program.ts";
+import { containerProcess } from "./programs.ts";
+
+it("a container's process asks a bucket as whoever runs it, as a task does by its role", async () => {
+  const asked: string[] = [];
+  const server = createServer(({ headers }, answer) => {
+    asked.push(headers.authorization ?? "");
+    answer.writeHead(403).end("<Error><Code>AccessDenied</Code><Message>planned</Message></Error>");
+  });
+  server.listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const endpoint = encodeURIComponent(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const end = await runProgram(
+    containerProcess("trainer", () => {}),
+    {
+      environment: {
+        T1_STORE_URL: `s3://bucket/t1?endpoint=${endpoint}`,
+        ...{ T1_RUN: "r", T1_ITERATION: "0", T1_THREADS: "1", T1_DEVICE: "cpu" },
+      },
+      command: undefined,
+      signal: new AbortController().signal,
+      sleep: async () => {},
+    },
+  );
+  expect(end.exitCode).not.toBe(0);
+  expect(asked[0], String(end.error)).toContain(`Credential=${process.env.AWS_ACCESS_KEY_ID}/`);
+});

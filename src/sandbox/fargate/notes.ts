@@ -1,0 +1,39 @@
+// What a daemon keeps for a driver that takes its sandbox over: what it was made for, and of which image.
+import { z } from "zod";
+import { DockerImageSpec, HostImageSpec, RecordedSpec } from "../recorded-spec.ts";
+import type { SandboxSpec } from "../sandbox.ts";
+import type { FargateImage } from "./fargate-image.ts";
+
+const Notes = z.strictObject({
+  spec: RecordedSpec.extend({ image: z.union([DockerImageSpec, HostImageSpec]) }),
+  image: z.strictObject({
+    id: z.string(),
+    taskDefinition: z.string(),
+    env: z.record(z.string(), z.string()),
+    workdir: z.string(),
+    user: z.string().optional(),
+    entrypoint: z.array(z.string()).readonly(),
+    health: z
+      .strictObject({
+        argv: z.array(z.string()).readonly(),
+        intervalMs: z.number(),
+        timeoutMs: z.number(),
+        patienceMs: z.number(),
+      })
+      .optional(),
+  }),
+});
+
+export interface Noted {
+  readonly spec: SandboxSpec;
+  readonly image: FargateImage;
+}
+
+export function encodeNotes({ spec, image }: Noted): Uint8Array {
+  return Buffer.from(JSON.stringify({ spec, image }));
+}
+
+export function decodeNotes(body: Uint8Array): Noted {
+  const { spec, image } = Notes.parse(JSON.parse(Buffer.from(body).toString("utf8")));
+  return { spec, image: { ...image, user: image.user, health: image.health } };
+}

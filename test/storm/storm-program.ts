@@ -1,0 +1,107 @@
+// The runner of a storm: the deployed machines with this machine's executors, among which things fail. Killed at any
+// moment and started again, it goes on. Words: a JSON of StormSettings.
+import { join } from "node:path";
+import { readAssembly } from "../../src/local/assembly.ts";
+import { openMachines } from "../../src/local-run/machines.ts";
+import { containerProcess, driverInProcess } from "../../src/local-run/programs.ts";
+import { SharedGroups } from "../../src/local-run/shared-groups.ts";
+import { synthesizedAssembly } from "../../src/local-run/synthesized-assembly.ts";
+import { TaskGate } from "../../src/local-run/task-gate.ts";
+import { readRun } from "../../src/pipeline/run-record.ts";
+import { deriveSeed } from "../../src/random/seed.ts";
+import { RandomStream } from "../../src/random/stream.ts";
+import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
+import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
+import { readImages } from "../../src/sandbox/image/images-file.ts";
+import { createRootBuilder } from "../../src/sandbox/image/root-builder.ts";
+import { openStore } from "../../src/store/open-store.ts";
+import { currentProcess } from "../../src/store/process-identity.ts";
+import { fastClock } from "./fast-clock.ts";
+import { killSandboxes, SERVICE_FAULTS, stormyDriver, stormyTrainer } from "./storm-faults.ts";
+import { StormLog } from "./storm-log.ts";
+import { stormyStore } from "./stormy-store.ts";
+
+export interface StormSettings {
+  readonly run: string;
+  readonly storeUrl: string;
+  /** Of the journals. */
+  readonly folder: string;
+  readonly workFolder: string;
+  readonly log: string;
+  readonly startMs: number;
+  /** How much faster than real the machines' time passes. */
+  readonly speed: number;
+  readonly killSandboxEveryMs: number;
+  /** Of a driver's requests to the store. */
+  readonly storeFaultShare: number;
+}
+
+const settings = JSON.parse(process.argv[2] ?? "") as StormSettings;
+const log = new StormLog(settings.log);
+log.note("life");
+
+const store = await openStore(settings.storeUrl);
+const { config } = await readRun(store, settings.run);
+const { concurrency } = config.rollout;
+const sandboxes = await createBubblewrapProvider();
+const builtImages = readImages(undefined);
+const images = {
+  images: builtImages,
+  builder: createRootBuilder(builtImages, sandboxes),
+  onProgress: () => {},
+};
+const sampler = new OnnxSampler({ storeUrl: store.url, threads: 1, cacheBytes: 1 << 28 });
+const shared = new SharedGroups({ store, images, workFolder: settings.workFolder, concurrency });
+const random = new RandomStream(deriveSeed("storm", "store", log.count("life")));
+const onEpisode = () => log.note("episode");
+
+/** With a network that fails on Spot only: a group that is lost in both markets is one of few, and none by chance. */
+function openDriver(market: string) {
+  const own = stormyStore(store, where => {
+    const isFault = market === "FARGATE_SPOT" && random.uniform() < settings.storeFaultShare / 2;
+    if (isFault) log.note(`fault: store fails ${where} a request`);
+    return isFault;
+  });
+  const holder = { name: "storm", process: currentProcess() };
+  return {
+    program: driverInProcess({ store: own, sandboxes, images, sampler, shared, holder, onEpisode }),
+    store: own,
+  };
+}
+
+const assembly = readAssembly(await synthesizedAssembly());
+const functions = Object.fromEntries(
+  Object.entries(assembly.functions).map(([name, one]) => [
+    name,
+    name.endsWith("score") ? { ...one, folder: join(import.meta.dirname, "early-score") } : one,
+  ]),
+);
+const machines = await openMachines({
+  ...{ store, folder: settings.folder, concurrency, shared },
+  assembly: { ...assembly, functions },
+  driver: stormyDriver(openDriver, { groupSize: concurrency, log }),
+  trainer: stormyTrainer(
+    containerProcess("trainer", () => {}),
+    log,
+  ),
+  environment: {
+    T1_STORE_URL: store.url,
+    T1_SANDBOXES: "bubblewrap",
+    T1_THREADS: "2",
+    T1_DEVICE: "cpu",
+  },
+  gate: new TaskGate(async () => undefined),
+  iterations: config.training.iterations,
+  onEvent: event => event.kind === "stage" && log.note(`stage ${event.stage}`),
+  faults: SERVICE_FAULTS,
+  clock: fastClock(settings.startMs, settings.speed),
+});
+const calm = killSandboxes(settings.killSandboxEveryMs, log);
+try {
+  await machines.run(settings.run, "storm", false);
+} finally {
+  calm();
+  await machines[Symbol.asyncDispose]();
+  await sampler[Symbol.asyncDispose]();
+  await sandboxes[Symbol.asyncDispose]();
+}
