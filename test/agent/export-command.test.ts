@@ -33,6 +33,6 @@ describe("t1 episode export", () => {
     expect(agent.model_name).toBe("r version 1");
     expect([written.code, written.stdout]).toEqual([0, ""]);
     expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining("no such episode")]);
-    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("expected a number")]);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("Expected a whole number")]);
   });
 });

@@ -32,7 +32,7 @@ describe("t1 report", () => {
     expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining("runs/other/run.json")]);
     expect([unwritable.code, unwritable.stderr]).toEqual([
       2,
-      expect.stringContaining("cannot write the report"),
+      expect.stringContaining("cannot write the file"),
     ]);
   });
 });
