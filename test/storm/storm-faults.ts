@@ -104,12 +104,15 @@ export function stormyTrainer(trainer: Program, log: StormLog): Program {
     if (log.count("fault: killed trainer") > 0) return runProgram(trainer, given);
     const end = runProgram(trainer, given);
     const isOver = end.then(() => true);
-    // Its process may take a while to be there.
+    // Its process may take a while to be there, and a small training is soon over.
     for (let pid: number | undefined; ; pid = trainerProcess()) {
-      if (pid === undefined && !(await Promise.race([isOver, sleep(50, false)]))) continue;
-      await sleep(500);
-      log.note("fault: killed trainer");
-      if (pid !== undefined) process.kill(pid, "SIGKILL");
+      if (pid === undefined && !(await Promise.race([isOver, sleep(20, false)]))) continue;
+      await sleep(100);
+      if (pid !== undefined)
+        try {
+          process.kill(pid, "SIGKILL");
+          log.note("fault: killed trainer");
+        } catch {} // it has ended
       return end;
     }
   };
