@@ -13,6 +13,7 @@ import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { type CheckEntry, type CheckKey, CheckReport } from "./check-report.ts";
 import { describeChecks } from "./describe-checks.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
+import { type Interruption, interruptOnSignals } from "./interruption.ts";
 import { jsonOption, print } from "./output.ts";
 import { parallel } from "./parallel.ts";
 import { parsePositiveCount } from "./parse-count.ts";
@@ -118,7 +119,9 @@ async function checkAll(
     ending ??= (async () => sandboxes[Symbol.asyncDispose]())();
     return ending;
   };
-  const interruption = new Interruption(endSandboxes);
+  const interruption = interruptOnSignals("stopping; the report keeps what was checked", () => {
+    endSandboxes().catch(() => undefined); // whoever waits for it gets the error
+  });
   let failuresInARow = 0;
   try {
     const services = { sandboxes, images: imageServices(options.images, sandboxes), mode: options.mode };
@@ -167,13 +170,13 @@ async function checkOne(
   interruption: Interruption,
 ): Promise<{ readonly seconds: number; readonly check: TaskCheck } | string> {
   for (let attempt = 1; ; attempt++) {
-    if (interruption.happened) return "interrupted";
+    if (interruption.received()) return "interrupted";
     const startedAt = performance.now();
     try {
       const check = await checkTask(folder, services);
       return { seconds: Math.round((performance.now() - startedAt) / 100) / 10, check };
     } catch (error) {
-      if (interruption.happened) return "interrupted";
+      if (interruption.received()) return "interrupted";
       if (!(error instanceof Failure)) throw error;
       if (attempt === 2 || !error.retryable) return `${error.name}: ${error.message}`;
     }
@@ -225,24 +228,4 @@ async function contentOf(folder: string): Promise<string | undefined> {
 function defaultReport(folder: string): string {
   const absolute = resolve(folder);
   return join(".t1", "checks", `${basename(absolute)}-${sha256(Buffer.from(absolute)).slice(0, 8)}.jsonl`);
-}
-
-/** The first signal ends what is under way, the second the process. */
-class Interruption {
-  happened = false;
-  readonly #onSignal: () => void;
-
-  constructor(stop: () => Promise<void>) {
-    this.#onSignal = () => {
-      if (this.happened) process.exit(130);
-      this.happened = true;
-      process.stderr.write("\nstopping; the report keeps what was checked\n");
-      stop().catch(() => undefined); // whoever waits for it gets the error
-    };
-    process.on("SIGINT", this.#onSignal).on("SIGTERM", this.#onSignal);
-  }
-
-  end(): void {
-    process.off("SIGINT", this.#onSignal).off("SIGTERM", this.#onSignal);
-  }
 }

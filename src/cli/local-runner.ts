@@ -21,6 +21,7 @@ import { acquireOwner, type OwnerLease } from "../store/owner-lease.ts";
 import { currentProcess } from "../store/process-identity.ts";
 import { readState } from "../store/run-state.ts";
 import { imageServices } from "./image-options.ts";
+import { interruptOnSignals } from "./interruption.ts";
 import { openSandboxes, type SandboxKind } from "./sandbox-options.ts";
 
 export interface LocalOptions {
@@ -64,7 +65,7 @@ export async function withLocalRun<T>(
   // What was opened is closed in reverse order, also when a later opening fails.
   const opened = new AsyncDisposableStack();
   try {
-    const interrupt = interruptOnSignals();
+    const interrupt = interruptOnSignals("stopping after the tasks at work; once more ends at once");
     opened.defer(interrupt.end);
     const sandboxes = opened.use(await openSandboxes(options.sandboxes));
     const lease = opened.use(
@@ -180,19 +181,5 @@ function keepRenewing(lease: OwnerLease): { readonly assert: () => void; readonl
       if (lost !== undefined) throw lost;
     },
     end: () => clearInterval(renewal),
-  };
-}
-
-function interruptOnSignals(): { readonly received: () => boolean; readonly end: () => void } {
-  let received = false;
-  const onSignal = (): void => {
-    if (received) process.exit(130);
-    received = true;
-    process.stderr.write("\nstopping after the tasks at work; once more ends at once\n");
-  };
-  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
-  return {
-    received: () => received,
-    end: () => process.off("SIGINT", onSignal).off("SIGTERM", onSignal),
   };
 }
