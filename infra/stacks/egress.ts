@@ -1,19 +1,10 @@
 // The proxy through which sandboxes reach listed domains, in deployments that have one (network.egress). It stands in the
 // public subnets; sandboxes have no other way out, and only those of tasks that may use the network can speak to it.
-import { Duration, RemovalPolicy, Stack, type StackProps } from "aws-cdk-lib";
-import {
-  ContainerImage,
-  CpuArchitecture,
-  FargateService,
-  FargateTaskDefinition,
-  LogDrivers,
-  OperatingSystemFamily,
-} from "aws-cdk-lib/aws-ecs";
-import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
-import { DnsRecordType } from "aws-cdk-lib/aws-servicediscovery";
+import { Duration, Stack, type StackProps } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import type { DeploymentConfig } from "../config.ts";
 import { acknowledge } from "../constructs/acknowledge.ts";
+import { addPrivateService } from "../constructs/private-service.ts";
 import type { ImagesStack } from "./images.ts";
 import { type NetworkStack, PROXY_PORT } from "./network.ts";
 import type { SandboxesStack } from "./sandboxes.ts";
@@ -30,18 +21,14 @@ export class EgressStack extends Stack {
   constructor(scope: Construct, id: string, props: EgressProps) {
     super(scope, id, props);
     const { config, domains, network, images, sandboxes } = props;
-    const definition = new FargateTaskDefinition(this, "Task", {
-      family: `${config.name}-egress-proxy`,
-      cpu: 256,
-      memoryLimitMiB: 512,
-      runtimePlatform: {
-        cpuArchitecture: CpuArchitecture.X86_64,
-        operatingSystemFamily: OperatingSystemFamily.LINUX,
-      },
-    });
-    definition.addContainer("proxy", {
-      image: ContainerImage.fromEcrRepository(images.own["egress-proxy"], config.imageTag),
-      portMappings: [{ containerPort: PROXY_PORT }],
+    const { definition } = addPrivateService(this, {
+      serviceName: `${config.name}-egress-proxy`,
+      // Its log says who asked for what, refused names included.
+      name: "proxy",
+      port: PROXY_PORT,
+      image: images.own["egress-proxy"],
+      imageTag: config.imageTag,
+      size: { cpu: 256, memoryMiB: 512 },
       environment: { T1_ALLOWED_DOMAINS: domains.join(",") },
       healthCheck: {
         command: [
@@ -53,31 +40,10 @@ export class EgressStack extends Stack {
         ],
         interval: Duration.seconds(15),
       },
-      // Its log says who asked for what, refused names included.
-      logging: LogDrivers.awsLogs({
-        streamPrefix: "proxy",
-        logGroup: new LogGroup(this, "Log", {
-          retention: RetentionDays.THREE_MONTHS,
-          removalPolicy: RemovalPolicy.DESTROY,
-        }),
-      }),
-    });
-    new FargateService(this, "Service", {
-      serviceName: `${config.name}-egress-proxy`,
-      cluster: sandboxes.cluster,
-      taskDefinition: definition,
       desiredCount: 1,
-      minHealthyPercent: 100,
-      assignPublicIp: true,
-      vpcSubnets: { subnets: [...network.publicSubnets] },
-      securityGroups: network.groups.egress === undefined ? [] : [network.groups.egress.proxy],
-      circuitBreaker: { rollback: true },
-      cloudMapOptions: {
-        name: "proxy",
-        cloudMapNamespace: network.namespace,
-        dnsRecordType: DnsRecordType.A,
-        dnsTtl: Duration.seconds(10),
-      },
+      cluster: sandboxes.cluster,
+      network,
+      groups: network.groups.egress === undefined ? [] : [network.groups.egress.proxy],
     });
     acknowledge(definition, {
       "AwsSolutions-ECS2": "Names of domains, no secret.",

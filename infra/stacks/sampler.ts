@@ -1,23 +1,14 @@
 // The served ONNX sampler: a service that stands at no tasks until a run needs it (the prepare stage) and again when
 // none is at work (the sweeper).
-import { Duration, RemovalPolicy, Stack, type StackProps } from "aws-cdk-lib";
-import {
-  type CfnService,
-  ContainerImage,
-  CpuArchitecture,
-  FargateService,
-  FargateTaskDefinition,
-  LogDrivers,
-  OperatingSystemFamily,
-} from "aws-cdk-lib/aws-ecs";
+import { Duration, Stack, type StackProps } from "aws-cdk-lib";
+import type { CfnService } from "aws-cdk-lib/aws-ecs";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
-import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
-import { DnsRecordType } from "aws-cdk-lib/aws-servicediscovery";
 import type { Construct } from "constructs";
 import type { DeploymentConfig } from "../config.ts";
 import { acknowledge } from "../constructs/acknowledge.ts";
 import { allow } from "../constructs/permissions.ts";
+import { addPrivateService } from "../constructs/private-service.ts";
 import type { ImagesStack } from "./images.ts";
 import { type NetworkStack, SAMPLER_PORT } from "./network.ts";
 import type { SandboxesStack } from "./sandboxes.ts";
@@ -40,50 +31,25 @@ export class SamplerStack extends Stack {
     });
     taskRole.addToPolicy(allow(["s3:GetObject"], [store.arnForObjects("runs/*/policies/*")]));
     taskRole.addToPolicy(allow(["s3:ListBucket"], [store.bucketArn]));
-    const definition = new FargateTaskDefinition(this, "Task", {
-      family: `${config.name}-sampler`,
-      cpu: config.sampler.size.cpu,
-      memoryLimitMiB: config.sampler.size.memoryMiB,
-      taskRole,
-      runtimePlatform: {
-        cpuArchitecture: CpuArchitecture.X86_64,
-        operatingSystemFamily: OperatingSystemFamily.LINUX,
-      },
-    });
-    definition.addContainer("sampler", {
-      image: ContainerImage.fromEcrRepository(images.own.sampler, config.imageTag),
-      portMappings: [{ containerPort: SAMPLER_PORT }],
-      stopTimeout: Duration.seconds(120),
+    const { definition, service } = addPrivateService(this, {
+      serviceName: `${config.name}-sampler`,
+      name: "sampler",
+      port: SAMPLER_PORT,
+      image: images.own.sampler,
+      imageTag: config.imageTag,
+      size: config.sampler.size,
+      environment: { T1_STORE_URL: `s3://${store.bucketName}`, T1_PORT: String(SAMPLER_PORT) },
       healthCheck: {
         command: ["CMD", "node", "containers/sampler/health.ts"],
         interval: Duration.seconds(15),
         startPeriod: Duration.seconds(120),
       },
-      environment: { T1_STORE_URL: `s3://${store.bucketName}`, T1_PORT: String(SAMPLER_PORT) },
-      logging: LogDrivers.awsLogs({
-        streamPrefix: "sampler",
-        logGroup: new LogGroup(this, "Log", {
-          retention: RetentionDays.THREE_MONTHS,
-          removalPolicy: RemovalPolicy.DESTROY,
-        }),
-      }),
-    });
-    const service = new FargateService(this, "Service", {
-      serviceName: `${config.name}-sampler`,
-      cluster: sandboxes.cluster,
-      taskDefinition: definition,
       desiredCount: 0,
-      minHealthyPercent: 100,
-      assignPublicIp: true,
-      vpcSubnets: { subnets: [...network.publicSubnets] },
-      securityGroups: [network.groups.sampler],
-      circuitBreaker: { rollback: true },
-      cloudMapOptions: {
-        name: "sampler",
-        cloudMapNamespace: network.namespace,
-        dnsRecordType: DnsRecordType.A,
-        dnsTtl: Duration.seconds(10),
-      },
+      taskRole,
+      stopTimeout: Duration.seconds(120),
+      cluster: sandboxes.cluster,
+      network,
+      groups: [network.groups.sampler],
     });
     // CDK leaves a count of 0 out, which CloudFormation reads as 1.
     (service.node.defaultChild as CfnService).desiredCount = 0;
