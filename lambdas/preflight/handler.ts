@@ -59,9 +59,10 @@ interface PreflightAnswer {
 async function report(run: string | undefined, store: ObjectStore): Promise<PreflightReport> {
   const isFargate = sandboxKind() === "fargate";
   const problems: string[] = [];
+  let pools: readonly string[] = [];
   if (run !== undefined) {
     const { config, pool } = await readRun(store, run);
-    const pools = [pool.folder, ...(config.evaluation === undefined ? [] : [config.evaluation.pool])];
+    pools = [pool.folder, ...(config.evaluation === undefined ? [] : [config.evaluation.pool])];
     const checks = [
       () => assertRunName(run),
       ...(isFargate
@@ -72,7 +73,7 @@ async function report(run: string | undefined, store: ObjectStore): Promise<Pref
   }
   if (!isFargate) return { problems, warnings: [] };
   const env = readDeployment();
-  if (run !== undefined) problems.push(...(await needsProblems(run, store, env.T1_EGRESS)));
+  problems.push(...(await needsProblems(pools, store, env.T1_EGRESS)));
   const [images, rights, quotaVcpus] = await Promise.all([
     missingImages(env.T1_OWN_IMAGES.split(","), env.T1_IMAGE_TAG),
     missingRights({
@@ -101,10 +102,12 @@ async function report(run: string | undefined, store: ObjectStore): Promise<Pref
   };
 }
 
-async function needsProblems(run: string, store: ObjectStore, hasProxy: boolean): Promise<readonly string[]> {
-  const { config, pool } = await readRun(store, run);
-  const folders = [pool.folder, ...(config.evaluation === undefined ? [] : [config.evaluation.pool])];
-  const names = folders.flatMap(folder => storedPoolName(folder) ?? []);
+async function needsProblems(
+  pools: readonly string[],
+  store: ObjectStore,
+  hasProxy: boolean,
+): Promise<readonly string[]> {
+  const names = pools.flatMap(pool => storedPoolName(pool) ?? []);
   const needs = await Promise.all([...new Set(names)].map(name => readNeeds(name, { store })));
   return needs.flatMap(tasks => problemsOfNeeds(tasks, { hasProxy }));
 }

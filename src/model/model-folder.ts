@@ -3,10 +3,18 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
-import { readFolderFile, readManifest, writeFolder } from "../store/manifest.ts";
+import { type Manifest, readFolderFile, readManifest, writeFolder } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { ChatFormat, type ChatFormatOptions } from "./chat-format.ts";
-import { decodeModelFiles, type Files, type Model, parseJson, TOKENIZER_FILES } from "./checkpoint.ts";
+import {
+  CONFIG_FILE,
+  decodeModelFiles,
+  type Files,
+  type Model,
+  parseJson,
+  TOKENIZER_FILES,
+} from "./checkpoint.ts";
+import { type ModelConfig, parseModelConfig } from "./config.ts";
 import type { Head } from "./parameters.ts";
 import { Tokenizer } from "./tokenizer.ts";
 
@@ -15,18 +23,30 @@ const MODEL_FILE = /^[\w.-]+\.(json|safetensors|jinja)$/;
 
 /** @throws InputError when the folder does not count or a file of it differs from its manifest */
 export async function readStoredFiles(store: ObjectStore, prefix: string): Promise<Map<string, Uint8Array>> {
-  const manifest = await readManifest(store, prefix);
-  if (manifest === undefined) {
-    throw new InputError({
-      what: "no such model",
-      where: `${store.url}/${prefix}`,
-      expected: "expected a folder with manifest.json",
-      fix: "check the run and the version",
-    });
-  }
+  const manifest = await manifestOfModel(store, prefix);
   const files = new Map<string, Uint8Array>();
   for (const { path } of manifest.files) files.set(path, await readFolderFile(store, prefix, manifest, path));
   return files;
+}
+
+/** What a model is, without its weights. @throws as `readStoredFiles` does */
+export async function readStoredConfig(store: ObjectStore, prefix: string): Promise<ModelConfig> {
+  const file = await readFolderFile(store, prefix, await manifestOfModel(store, prefix), CONFIG_FILE);
+  return parseModelConfig(
+    parseJson(new Map([[CONFIG_FILE, file]]), CONFIG_FILE, prefix),
+    `${prefix}${CONFIG_FILE}`,
+  );
+}
+
+async function manifestOfModel(store: ObjectStore, prefix: string): Promise<Manifest> {
+  const manifest = await readManifest(store, prefix);
+  if (manifest !== undefined) return manifest;
+  throw new InputError({
+    what: "no such model",
+    where: `${store.url}/${prefix}`,
+    expected: "expected a folder with manifest.json",
+    fix: "check the run and the version",
+  });
 }
 
 export async function readModelFolder(store: ObjectStore, prefix: string, head: Head): Promise<Model> {
