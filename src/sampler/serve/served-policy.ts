@@ -1,9 +1,8 @@
 // Which weights are served. While they change, new requests wait; those under way end with the weights they began
 // with, since the sampler changes only between answers.
 import { InputError } from "../../failure/errors.ts";
-import { CONFIG_FILE } from "../../model/checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "../../model/config.ts";
-import { readFolderFile, readManifest } from "../../store/manifest.ts";
+import type { ModelConfig } from "../../model/config.ts";
+import { readStoredConfig } from "../../model/model-folder.ts";
 import type { ObjectStore } from "../../store/object-store.ts";
 import type { PolicyReference, Sampler } from "../sampler.ts";
 
@@ -55,7 +54,7 @@ export class ServedPolicy {
         where: policy.prefix,
         expected: `expected version ${served.version}, which it has here, got ${policy.version}`,
       });
-    const config = await this.#readConfig(policy.prefix);
+    const config = await readStoredConfig(this.#store, policy.prefix);
     // Proves that the weights load and answer, before any driver waits for them.
     await this.#sampler.generate({
       tokens: Int32Array.of(0),
@@ -67,18 +66,5 @@ export class ServedPolicy {
       policy,
     });
     this.#current = { policy, config };
-  }
-
-  async #readConfig(prefix: string): Promise<ModelConfig> {
-    const manifest = await readManifest(this.#store, prefix);
-    if (manifest === undefined)
-      throw new InputError({
-        what: "no such policy",
-        where: prefix,
-        expected: `expected the key of a folder with a manifest in ${this.#store.url}`,
-      });
-    const bytes = await readFolderFile(this.#store, prefix, manifest, CONFIG_FILE);
-    const json: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
-    return parseModelConfig(json, `${prefix}${CONFIG_FILE}`);
   }
 }
