@@ -54,8 +54,22 @@ export function showRun(run: string, store: ObjectStore, progress: Progress): On
   };
 }
 
+/** An iteration as `watch` prints it: a line for a person, or of JSON. */
+export function iterationLine(
+  {
+    iteration,
+    iterations,
+    json,
+  }: { readonly iteration: number; readonly iterations: number; readonly json: boolean },
+  metrics: IterationMetrics,
+): string {
+  return json
+    ? `${JSON.stringify({ iteration, ...metrics })}\n`
+    : `${formatIteration(iteration, iterations, metrics)}\n`;
+}
+
 /** One line of what an iteration came to. */
-export function formatIteration(
+function formatIteration(
   iteration: number,
   iterations: number,
   { episodes, ppo, sft }: IterationMetrics,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import * as ort from "onnxruntime-node";
 import { parseRunConfig } from "../config/parse-config.ts";
 import { Failure } from "../failure/errors.ts";
-import { type IterationMetrics, readMetrics } from "../pipeline/metrics.ts";
+import { readMetrics } from "../pipeline/metrics.ts";
 import { describeSoftware, readRun } from "../pipeline/run-record.ts";
 import { AwsClients } from "../stack/clients.ts";
 import { executionLink, logLink } from "../stack/console-links.ts";
@@ -26,7 +26,7 @@ import { print } from "./output.ts";
 import { Progress } from "./progress.ts";
 import { readConfig } from "./read-config.ts";
 import { listRuns, RUN_COLUMNS, readableRuns, runRow } from "./run-list.ts";
-import { formatIteration } from "./run-progress.ts";
+import { iterationLine } from "./run-progress.ts";
 import { describeFailure, describeProgress } from "./stack-progress.ts";
 import { formatTable } from "./table.ts";
 
@@ -194,12 +194,8 @@ function iterationPrinter(store: ObjectStore, run: string, iterations: number, j
     for (; next < iterations; next++) {
       const phase = iterationPrefix(run, next);
       if ((await store.head(metricsKey(phase))) === undefined) return;
-      const metrics: IterationMetrics = await readMetrics(store, phase);
-      process.stdout.write(
-        json
-          ? `${JSON.stringify({ iteration: next, ...metrics })}\n`
-          : `${formatIteration(next, iterations, metrics)}\n`,
-      );
+      const metrics = await readMetrics(store, phase);
+      process.stdout.write(iterationLine({ iteration: next, iterations, json }, metrics));
     }
   };
 }

@@ -7,7 +7,7 @@ import { iterationPrefix, metricsKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { readState } from "../store/run-state.ts";
 import { Progress } from "./progress.ts";
-import { formatIteration } from "./run-progress.ts";
+import { iterationLine } from "./run-progress.ts";
 
 const POLL_MS = 500;
 
@@ -23,11 +23,7 @@ export async function watchRun(store: ObjectStore, run: string, json: boolean): 
     if ((await store.head(metricsKey(phase))) !== undefined) {
       const metrics = await readMetrics(store, phase);
       progress.clear();
-      process.stdout.write(
-        json
-          ? `${JSON.stringify({ iteration, ...metrics })}\n`
-          : `${formatIteration(iteration, iterations, metrics)}\n`,
-      );
+      process.stdout.write(iterationLine({ iteration, iterations, json }, metrics));
       iteration++;
       continue;
     }
