@@ -5,8 +5,6 @@ export interface Contender extends AsyncDisposable {
   readonly kind: "bubblewrap" | "docker" | "none";
   /** A place that is ready for its first command. */
   create(): Promise<Box>;
-  /** Processes below which all of its boxes live, where that can be said. */
-  readonly roots?: () => readonly number[];
 }
 
 export interface Box {

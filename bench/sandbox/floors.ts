@@ -44,7 +44,6 @@ export function bareBubblewrap(): Contender {
     name: "bare overlay, bwrap and bash",
     kind: "bubblewrap",
     create: async () => shellBox(words, async () => {}),
-    roots: () => [process.pid],
     [Symbol.asyncDispose]: async () => rmSync(folder, { recursive: true, force: true }),
   };
 }

@@ -102,8 +102,9 @@ async function perMinute(one: Contender, atOnce: number) {
 
 /** Of idle ones that have run a command, all processes of theirs and the growth of what drives them. */
 async function memory(one: Contender) {
-  if (one.roots === undefined || one.kind !== "bubblewrap") return undefined;
-  const measure = (): number => memoryBelow(one.roots?.() ?? []) + process.memoryUsage().rss;
+  // Only these are all below this process.
+  if (one.kind !== "bubblewrap") return undefined;
+  const measure = (): number => memoryBelow(process.pid) + process.memoryUsage().rss;
   await (await one.create()).stop();
   const before = measure();
   const boxes = await Promise.all(Array.from({ length: MANY }, () => one.create()));

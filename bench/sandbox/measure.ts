@@ -23,8 +23,8 @@ export function cpuMs(): number {
   return (ticks * 1000) / TICKS_PER_S;
 }
 
-/** Memory of all processes below these, each page shared by n counted as 1/n (PSS of proc_pid_smaps(5)), in bytes. */
-export function memoryBelow(roots: readonly number[]): number {
+/** Memory of all processes below one, each page shared by n counted as 1/n (PSS of proc_pid_smaps(5)), in bytes. */
+export function memoryBelow(root: number): number {
   const parents = new Map<number, number>();
   for (const name of readdirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
@@ -35,7 +35,7 @@ export function memoryBelow(roots: readonly number[]): number {
   }
   const isBelow = (pid: number): boolean => {
     const parent = parents.get(pid);
-    return parent !== undefined && (roots.includes(parent) || isBelow(parent));
+    return parent !== undefined && (parent === root || isBelow(parent));
   };
   let bytes = 0;
   for (const pid of parents.keys()) if (isBelow(pid)) bytes += pss(pid);

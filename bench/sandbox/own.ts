@@ -46,7 +46,6 @@ function contender(
         stop: async () => sandbox[Symbol.asyncDispose](),
       };
     },
-    roots: () => [process.pid],
     [Symbol.asyncDispose]: async () => provider[Symbol.asyncDispose](),
   };
 }

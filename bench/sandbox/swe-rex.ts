@@ -37,7 +37,6 @@ export function sweRex(python: string): Contender {
       await call(box, "create");
       return { command: () => call(box, "command"), stop: () => call(box, "stop") };
     },
-    roots: () => [process.pid],
     [Symbol.asyncDispose]: async () => {
       child.stdin.end();
       child.kill("SIGKILL");
