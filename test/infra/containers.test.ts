@@ -9,21 +9,10 @@ import { z } from "zod";
 import { DRIVER_ENVIRONMENT, FARGATE_ENVIRONMENT } from "../../containers/driver/environment.ts";
 import { SAMPLER_ENVIRONMENT } from "../../containers/sampler/environment.ts";
 import { TRAINER_ENVIRONMENT } from "../../containers/trainer/environment.ts";
-import { flatten, synthesize } from "./synthesized.ts";
+import { containerOf, environmentOf, synthesize } from "./synthesized.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const { templates } = synthesize();
-
-// biome-ignore lint/suspicious/noExplicitAny: a template's properties are read here and there
-function containerOf(stack: string, name: string): any {
-  for (const { Properties } of Object.values(templates[stack].Resources)) {
-    const found = Properties?.ContainerDefinitions?.find((one: { Name: string }) => one.Name === name);
-    if (found !== undefined) return found;
-    if (name === "trainer" && Properties?.ContainerProperties !== undefined)
-      return Properties.ContainerProperties;
-  }
-  throw new Error(`no container ${name} in ${stack}`);
-}
 
 interface Row {
   readonly name: string;
@@ -54,8 +43,7 @@ const ROWS: readonly Row[] = [
 
 describe.each(ROWS)("the $name", ({ name, stack, shape, overrides }) => {
   it("is told what it reads, and all that it needs", () => {
-    const given: Record<string, string> = { ...overrides };
-    for (const { Name, Value } of containerOf(stack, name).Environment) given[Name] = flatten(Value);
+    const given = { ...overrides, ...environmentOf(templates, stack, name) };
     expect(Object.keys(given).filter(key => !(key in shape))).toEqual([]);
     const parsed = z.object(shape).safeParse(given);
     expect(parsed.error?.issues ?? []).toEqual([]);
@@ -66,7 +54,7 @@ describe.each(ROWS)("the $name", ({ name, stack, shape, overrides }) => {
     expect(dockerfile).toContain(`ENTRYPOINT ["node", "containers/${name}/main.ts"]`);
     const [, health = ""] = /^HEALTHCHECK .*CMD \["node", "(.*)"\]$/m.exec(dockerfile) ?? [];
     expect(readFileSync(join(ROOT, health), "utf8")).not.toBe("");
-    const command = containerOf(stack, name).HealthCheck?.Command;
+    const command = containerOf(templates, stack, name).HealthCheck?.Command;
     // Batch has no health checks; there the image's own is for other hosts.
     if (stack !== "training") expect(command).toEqual(["CMD", "node", health]);
   });

@@ -2,19 +2,10 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { FARGATE_ENVIRONMENT } from "../../containers/driver/environment.ts";
 import { readContainerEnvironment } from "../../containers/environment.ts";
-import { definitionsOf, flatten, synthesize } from "./synthesized.ts";
+import { definitionsOf, environmentOf, flatten, synthesize } from "./synthesized.ts";
 
 const { templates } = synthesize();
 afterEach(() => vi.unstubAllEnvs());
-
-/** Of the task definition. */
-function given(): Record<string, string> {
-  const driver = Object.values(templates.sandboxes.Resources).find(
-    ({ Type, Properties }) => Type === "AWS::ECS::TaskDefinition" && Properties.Family === "t1-driver",
-  );
-  const list: { Name: string; Value: unknown }[] = driver?.Properties.ContainerDefinitions[0].Environment;
-  return Object.fromEntries(list.map(({ Name, Value }) => [Name, flatten(Value)]));
-}
 
 /** Names that a machine adds for each group. */
 function added(): Set<string> {
@@ -34,7 +25,7 @@ it("the prepare stage and drivers are told of the same toolkit and the same fami
       Type === "AWS::Lambda::Function" && Properties.Environment?.Variables?.T1_TOOLKIT_IMAGE !== undefined,
   );
   const { T1_TOOLKIT_IMAGE, T1_SANDBOX_FAMILIES } = prepare?.Properties.Environment.Variables ?? {};
-  const driver = given();
+  const driver = environmentOf(templates, "sandboxes", "driver");
   // Through an export of the images' stack there, and within a join here.
   const repository = (text: string) => /Toolkit|sandboxtoolkit/i.exec(text)?.[0].toLowerCase();
   expect(repository(flatten(T1_TOOLKIT_IMAGE))).toBe(repository(driver.T1_TOOLKIT_IMAGE ?? ""));

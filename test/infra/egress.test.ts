@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { lintTemplate } from "../../infra/lint/template.ts";
 import { SolutionsChecks } from "../../infra/nag.ts";
-import { flatten, synthesize } from "./synthesized.ts";
+import { environmentOf, flatten, synthesize } from "./synthesized.ts";
 
 const domains = ["pypi.org", ".pythonhosted.org"];
 const { app, config, templates } = synthesize({ network: { egress: { profile: "proxy", domains } } });
@@ -50,18 +50,11 @@ describe("the proxy profile", () => {
   });
 
   it("is told to drivers, who give tasks that may use the network its group and its address", () => {
-    const environmentOf = (all: typeof templates): Record<string, unknown> => {
-      const driver = Object.values(all.sandboxes.Resources).find(
-        ({ Type, Properties }) => Type === "AWS::ECS::TaskDefinition" && Properties.Family === "t1-driver",
-      );
-      const list: { Name: string; Value: unknown }[] = driver?.Properties.ContainerDefinitions[0].Environment;
-      return Object.fromEntries(list.map(({ Name, Value }) => [Name, flatten(Value)]));
-    };
-    expect(environmentOf(templates)).toMatchObject({
+    expect(environmentOf(templates, "sandboxes", "driver")).toMatchObject({
       T1_PROXY_URL: "http://proxy.t1.internal:3128",
       T1_NETWORKED_GROUP: expect.stringContaining("NetworkedGroup"),
     });
-    expect(environmentOf(synthesize().templates)).not.toHaveProperty("T1_PROXY_URL");
+    expect(environmentOf(synthesize().templates, "sandboxes", "driver")).not.toHaveProperty("T1_PROXY_URL");
   });
 
   it("is not there unless it is asked for", () => {

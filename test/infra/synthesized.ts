@@ -46,6 +46,27 @@ export function definitionsOf(templates: Synthesized["templates"]): Record<strin
 // biome-ignore lint/suspicious/noExplicitAny: read here and there by tests
 export type Definition = any;
 
+/** A container by its name: of a task definition, or of the one job definition. */
+export function containerOf(templates: Synthesized["templates"], stack: string, name: string): Definition {
+  for (const { Properties } of Object.values(templates[stack].Resources)) {
+    const found = Properties?.ContainerDefinitions?.find((one: { Name: string }) => one.Name === name);
+    if (found !== undefined) return found;
+    if (name === "trainer" && Properties?.ContainerProperties !== undefined)
+      return Properties.ContainerProperties;
+  }
+  throw new Error(`no container ${name} in ${stack}`);
+}
+
+/** What a container is told by its definition. */
+export function environmentOf(
+  templates: Synthesized["templates"],
+  stack: string,
+  name: string,
+): Record<string, string> {
+  const list: { Name: string; Value: unknown }[] = containerOf(templates, stack, name).Environment;
+  return Object.fromEntries(list.map(({ Name, Value }) => [Name, flatten(Value)]));
+}
+
 /** Intrinsic functions as readable text. */
 export function flatten(value: unknown): string {
   if (typeof value === "string") return value;

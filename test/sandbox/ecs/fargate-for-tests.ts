@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
+import { afterAll, afterEach } from "vitest";
 import { sandboxTaskDefinition } from "../../../src/planning/sandbox-task.ts";
 import { containerImage } from "../../../src/sandbox/container-image.ts";
 import {
@@ -69,5 +69,18 @@ export async function openFargate(options: Partial<FargateOptions> = {}): Promis
       await Promise.all(providers.map(provider => provider[Symbol.asyncDispose]().catch(() => undefined)));
       await ecs[Symbol.asyncDispose]();
     },
+  };
+}
+
+/** Called at the top of a suite. @returns opens one that ends with its test */
+export function openFargatePerTest(): typeof openFargate {
+  const opened: FargateForTests[] = [];
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()));
+  }, 60_000);
+  return async options => {
+    const fargate = await openFargate(options);
+    opened.push(fargate);
+    return fargate;
   };
 }

@@ -1,24 +1,14 @@
 // What ECS does instead of starting a sandbox, and what becomes of it. Row numbers (B20 …) and threads are those of the
 // list of faults that real projects had.
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { capturedText } from "../../../src/sandbox/captured-text.ts";
-import type { FargateOptions } from "../../../src/sandbox/fargate/provider.ts";
 import { TAG } from "../../../src/sandbox/fargate/task-request.ts";
 import type { Lease, Sandbox, SandboxSpec } from "../../../src/sandbox/sandbox.ts";
 import type { EcsDouble } from "./ecs-double.ts";
-import { type FargateForTests, openFargate } from "./fargate-for-tests.ts";
+import { openFargatePerTest } from "./fargate-for-tests.ts";
 import { FAILURES, REFUSALS, type RequestFault, STOPS } from "./faults.ts";
 
-const opened: FargateForTests[] = [];
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()));
-}, 60_000);
-
-async function open(options: Partial<FargateOptions> = {}): Promise<FargateForTests> {
-  const fargate = await openFargate(options);
-  opened.push(fargate);
-  return fargate;
-}
+const open = openFargatePerTest();
 
 const SPEC: SandboxSpec = {
   image: { kind: "docker", reference: "x", files: [] },

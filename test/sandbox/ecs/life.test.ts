@@ -1,26 +1,16 @@
 // How sandboxes on Fargate end, who is told why, and that nothing goes on costing money. Row numbers and threads are
 // those of the lists of faults that real projects had.
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { capturedText } from "../../../src/sandbox/captured-text.ts";
 import { leftSandboxes } from "../../../src/sandbox/fargate/left-sandboxes.ts";
-import type { FargateOptions } from "../../../src/sandbox/fargate/provider.ts";
 import { readStop, stopKey } from "../../../src/sandbox/fargate/stop-records.ts";
 import type { Lease, Sandbox, SandboxSpec } from "../../../src/sandbox/sandbox.ts";
 import { temporaryStore } from "../../store/temporary-store.ts";
-import { type FargateForTests, openFargate } from "./fargate-for-tests.ts";
+import { type FargateForTests, openFargatePerTest } from "./fargate-for-tests.ts";
 import { REFUSALS } from "./faults.ts";
 
 const PATIENCE = { timeout: 30_000 };
-const opened: FargateForTests[] = [];
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()));
-}, 60_000);
-
-async function open(options: Partial<FargateOptions> = {}): Promise<FargateForTests> {
-  const fargate = await openFargate(options);
-  opened.push(fargate);
-  return fargate;
-}
+const open = openFargatePerTest();
 
 const SPEC: SandboxSpec = {
   image: { kind: "docker", reference: "x", files: [] },
