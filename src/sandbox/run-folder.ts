@@ -18,6 +18,24 @@ export interface RunFolder {
  * @throws InputError when somebody else could have made it or could change it
  */
 export function openRunFolder(parent: string): RunFolder {
+  const path = openOwnFolder(parent);
+  const folder = {
+    path,
+    leases: join(path, "leases"),
+    pipes: join(path, "pipes"),
+    mountPoint: join(path, "mount"),
+  };
+  for (const child of [folder.leases, folder.pipes, folder.mountPoint])
+    mkdirSync(child, { recursive: true, mode: 0o755 });
+  return folder;
+}
+
+/**
+ * This user's folder below one that others may write too.
+ *
+ * @throws InputError when somebody else could have made it or could change it
+ */
+export function openOwnFolder(parent: string): string {
   const uid = process.getuid?.() ?? 0;
   const path = join(parent, `t1-${uid}`);
   // Passable for others, because the sandboxes of root run as another user. Nothing in it is secret.
@@ -31,13 +49,5 @@ export function openRunFolder(parent: string): RunFolder {
       fix: `remove it, or set TMPDIR to another folder`,
     });
   }
-  const folder = {
-    path,
-    leases: join(path, "leases"),
-    pipes: join(path, "pipes"),
-    mountPoint: join(path, "mount"),
-  };
-  for (const child of [folder.leases, folder.pipes, folder.mountPoint])
-    mkdirSync(child, { recursive: true, mode: 0o755 });
-  return folder;
+  return path;
 }

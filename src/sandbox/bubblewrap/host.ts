@@ -1,12 +1,17 @@
 // Everything about this machine that sandboxes need, found out once.
+import { mkdirSync, statfsSync } from "node:fs";
 import { release, tmpdir } from "node:os";
+import { join } from "node:path";
 import { InputError } from "../../failure/errors.ts";
-import { openRunFolder, type RunFolder } from "../run-folder.ts";
+import { openOwnFolder, openRunFolder, type RunFolder } from "../run-folder.ts";
 import { findHostTools, type HostTools } from "./host-tools.ts";
 import { type SandboxUser, sandboxUser } from "./sandbox-user.ts";
 import { openToolkit } from "./toolkit.ts";
 
 const OTHER_PARENT = "/var/tmp";
+const IN_MEMORY = "/dev/shm";
+/** linux/magic.h */
+const TMPFS_MAGIC = 0x01021994;
 
 export interface Host {
   readonly tools: HostTools;
@@ -36,14 +41,32 @@ export function openHost(runParent?: string): Host {
     return { tools, user, runFolder, toolkit: openToolkit(runFolder.path, tools, user) };
   };
   if (runParent !== undefined) return open(runParent);
+  const host = openFirst(open, tmpdir(), OTHER_PARENT);
+  const pipes = pipesInMemory();
+  return pipes === undefined ? host : { ...host, runFolder: { ...host.runFolder, pipes } };
+}
+
+function openFirst(open: (parent: string) => Host, parent: string, otherParent: string): Host {
   try {
-    return open(tmpdir());
+    return open(parent);
   } catch (error) {
     try {
-      return open(OTHER_PARENT);
+      return open(otherParent);
     } catch {
       throw error; // about the folder that people know
     }
+  }
+}
+
+/** A command takes two or three pipes; on a disk making and removing them costs three times as much. */
+function pipesInMemory(): string | undefined {
+  try {
+    if (statfsSync(IN_MEMORY).type !== TMPFS_MAGIC) return undefined;
+    const folder = join(openOwnFolder(IN_MEMORY), "pipes");
+    mkdirSync(folder, { recursive: true, mode: 0o755 });
+    return folder;
+  } catch {
+    return undefined; // there is none, or it is not for us
   }
 }
 

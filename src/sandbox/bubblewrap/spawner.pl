@@ -51,6 +51,9 @@ my %NUMBERS = (
   },
 );
 my $NUMBER = $NUMBERS{$machine} // die "no system call numbers for $machine\n";
+# For a child on its way to its program, which calls the kernel directly (start_command).
+my ($SETSID, $OPENAT, $FCNTL, $UNLINKAT, $DUP3, $CLOSE_RANGE, $PRLIMIT, $CAPSET, $SIGPROCMASK, $EXECVE) =
+  @$NUMBER{qw(setsid openat fcntl unlinkat dup3 close_range prlimit64 capset rt_sigprocmask execve)};
 # add_key, request_key and keyctl, by every way into the kernel (AUDIT_ARCH of linux/audit.h): the machine's own, its
 # programs of 32 bits, and x32, whose numbers are those of x64 and a bit.
 my %KEY_CALLS = (
@@ -107,11 +110,14 @@ use constant KILL_LOOKS => 40;
 use constant { NOT_FOUND => 127, NOT_USABLE => 126 };
 use constant { ENOENT => 2, EEXIST => 17, ENOSYS => 38, ENOTEMPTY => 39 };
 
+my $NO_SIGNALS = "\0" x 8;
+
 # Of programs that run outside. Variables of a task must not reach them.
 my @HOST_VARIABLES = ('PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL=C');
 
 umask 022;
-$SIG{PIPE} = 'IGNORE';
+# Not ignored, which programs would inherit; perl itself ignores the second.
+$SIG{$_} = sub { } for qw(PIPE FPE);
 if ($mode eq 'serve') { serve(@arguments) } else { enter(@arguments) }
 
 # --- the spawner
@@ -168,7 +174,9 @@ sub make_pipes {
 
 # --- a porter
 
-my ($porter, $block, $folder_fd, $nothing_fd, $changes_fd, $stat, $oom_score, $process_limit, $memory_limit);
+my ($porter, $block, $folder_fd, $nothing_fd, $changes_fd, $stat, $oom_score);
+# For the system calls of become: which process, what it may do, and its limits.
+my ($this_process, $kept_capabilities, $process_limit, $memory_limit);
 # Of a sandbox whose commands may have this machine's network: its process 1, by which the others enter their own.
 my $network_fd;
 # Whether giving a file to another user is accepted without effect, rather than refused (ignore_owners).
@@ -294,10 +302,11 @@ sub start_bwrap {
     close_from(3 + @given);
     chdir '/';
     mount_overlay($point, $size, $changes, @$layers) if @$layers;
-    plain_signals();
+    sys('rt_sigprocmask', SIG_SETMASK, $NO_SIGNALS, 0, 8);
     $SIG{CHLD} = 'IGNORE';
     # bwrap would else be seen inside with all of its arguments, as /proc/1/cmdline.
-    execute($bwrap, ['bwrap', '--args', '3', '--info-fd', '4', '--block-fd', '5', '/nonexistent'], \@HOST_VARIABLES);
+    my @words = ($bwrap, '--args', '3', '--info-fd', '4', '--block-fd', '5', '/nonexistent');
+    sys('execve', program(\@words, \@HOST_VARIABLES));
     give_up(NOT_USABLE, "cannot run $bwrap: $!");
   }
   close $_ for $arguments_out, $info_in, $block_out, $said_in;
@@ -441,6 +450,12 @@ sub give_up_for_ever {
   my $limit = $most < PROCESS_LIMIT ? $most : PROCESS_LIMIT;
   $process_limit = pack 'QQ', $limit, $limit;
   $memory_limit = pack 'QQ', MEMORY_LIMIT, MEMORY_LIMIT;
+  # capset(2): version 3, this process; effective, permitted, inheritable, in two words of 32 bits
+  my $mask = 0;
+  $mask |= 1 << $_ for @KEPT_CAPABILITIES;
+  ($this_process, $kept_capabilities) = (pack('Ll', 0x20080522, 0), pack('L6', $mask, $mask, 0, 0, 0, 0));
+  refuse_keys();
+  ignore_owners() if $is_ignoring_owners;
 }
 
 # @returns pid of the child; undef with $! set when there is none
@@ -450,6 +465,9 @@ sub start_command {
   my @made = splice @rest, 0, shift @rest;
   my @emptied = splice @rest, 0, shift @rest;
   my @variables = splice @rest, 0, shift @rest;
+  # Of each page that the child writes, the kernel makes a copy first, and in perl every call of a sub and every list
+  # writes some. So all that can be is done before the fork, and on its way the child calls the kernel directly.
+  my @program = program(\@rest, \@variables);
   # The child could not write its own score: to /proc a process that must not be looked into is the machine's root.
   syswrite $oom_score, OOM_SCORE;
   my $pid = fork;
@@ -459,53 +477,50 @@ sub start_command {
     $! = $errno;
     return $pid;
   }
-  # First of all: while this is open here, the sandbox does not end with the porter.
-  close $block;
-  sys('setsid');
-  my @opened = ($input eq '' ? $nothing_fd : open_pipe($id, $input, O_RDONLY), open_pipe($id, $output, O_WRONLY),
-    open_pipe($id, $errors, O_WRONLY));
-  dup_to($opened[$_], $_) for 0 .. 2;
+  # While `block` is open here, the sandbox does not end with the porter: nothing may wait until become has closed it.
+  syscall $SETSID;
+  my $input_fd = $input eq '' ? $nothing_fd : open_pipe($id, $input, O_RDONLY);
+  my $output_fd = open_pipe($id, $output, O_WRONLY);
+  my $errors_fd = open_pipe($id, $errors, O_WRONLY);
+  syscall $DUP3, $input_fd, 0, 0;
+  syscall $DUP3, $output_fd, 1, 0;
+  syscall $DUP3, $errors_fd, 2, 0;
   if (defined $network_fd && $network ne 'host') {
     sys('setns', $network_fd, CLONE_NEWNET) == 0 or give_up(NOT_USABLE, "cannot leave this machine's network: $!");
   }
   # No path: the folder of changes.
   if ($cwd eq '') { sys('fchdir', $changes_fd) == 0 or give_up(NOT_USABLE, "no folder of changes: $!") }
-  become($cwd, \@removed, \@made, \@emptied, \@variables, \@rest);
+  become($cwd, \@removed, \@made, \@emptied, @program);
 }
 
 # Without waiting for the other end, which may be gone: the writer after it has written all, a reader with the keeper.
 sub open_pipe {
   my ($id, $name, $access) = @_;
-  my $fd = sys('openat', $folder_fd, $name, $access | O_NONBLOCK, 0);
+  my $fd = syscall $OPENAT, $folder_fd, $name, $access | O_NONBLOCK, 0;
   if ($fd < 0) {
     answer("refused $porter $id " . ($! + 0));
     leave(1);
   }
-  sys('fcntl', $fd, F_SETFL, 0);
-  sys('unlinkat', $folder_fd, $name, 0);
+  syscall $FCNTL, $fd, F_SETFL, 0;
+  syscall $UNLINKAT, $folder_fd, $name, 0;
   return $fd;
 }
 
 # In a child inside the sandbox: the command, with its descriptors 0 to 2 in place. Never returns.
 sub become {
-  my ($cwd, $removed, $made, $emptied, $variables, $words) = @_;
-  close_from(3);
-  sys('prlimit64', 0, RLIMIT_NPROC, $process_limit, 0);
-  sys('prlimit64', 0, RLIMIT_DATA, $memory_limit, 0);
+  my ($cwd, $removed, $made, $emptied, $path, $words, $variables) = @_;
+  syscall $CLOSE_RANGE, 3, 0xffffffff, 0;
+  syscall $PRLIMIT, 0, RLIMIT_NPROC, $process_limit, 0;
+  syscall $PRLIMIT, 0, RLIMIT_DATA, $memory_limit, 0;
   # Before the first path of the agent's is followed.
-  my $kept = 0;
-  $kept |= 1 << $_ for @KEPT_CAPABILITIES;
-  # capset(2): version 3, this process; effective, permitted, inheritable, in two words of 32 bits
-  sys('capset', pack('Ll', 0x20080522, 0), pack('L6', $kept, $kept, 0, 0, 0, 0)) == 0 or leave(NOT_USABLE);
+  syscall($CAPSET, $this_process, $kept_capabilities) == 0 or leave(NOT_USABLE);
   remove_path($_) for @$removed;
   empty_folder($_) for @$emptied;
   make_folder($_, 0) for @$made;
   $cwd eq '' or chdir $cwd or give_up(NOT_USABLE, "cannot change to $cwd: $!");
-  plain_signals();
-  refuse_keys();
-  ignore_owners() if $is_ignoring_owners;
-  execute($words->[0], $words, $variables);
-  give_up($! == ENOENT ? NOT_FOUND : NOT_USABLE, "$words->[0]: $!");
+  syscall $SIGPROCMASK, SIG_SETMASK, $NO_SIGNALS, 0, 8;
+  syscall $EXECVE, $path, $words, $variables;
+  give_up($! == ENOENT ? NOT_FOUND : NOT_USABLE, "$path: $!");
 }
 
 # From here on, giving a file to somebody else succeeds and does nothing. One user is mapped, so it cannot be done; but
@@ -661,7 +676,7 @@ sub enter {
     $SIG{HUP} = 'DEFAULT';
     sys('setsid');
     ioctl STDIN, TIOCSCTTY, 0;
-    become($cwd, [], [], [], \@variables, \@rest);
+    become($cwd, [], [], [], program(\@rest, \@variables));
   }
   # TERM asks for the program's end: were this process killed, nobody would bury the program.
   $SIG{HUP} = sub { kill HUP => $child };
@@ -707,16 +722,10 @@ sub answer {
   syswrite STDOUT, substr($text =~ s/\s+/ /gr, 0, 3000) . "\n";
 }
 
-# Not by perl's own exec, which goes by its idea of the environment.
-sub execute {
-  my ($path, $words, $variables) = @_;
-  sys('execve', $path, pack('p*', @$words) . "\0" x 8, pack('p*', @$variables) . "\0" x 8);
-}
-
-# What perl ignores, and the mask, are inherited by programs.
-sub plain_signals {
-  $SIG{$_} = 'DEFAULT' for qw(PIPE FPE);
-  sys('rt_sigprocmask', SIG_SETMASK, "\0" x 8, 0, 8);
+# What execve(2) takes: a path, and words and variables as arrays of pointers into these lists, which have to stay.
+sub program {
+  my ($words, $variables) = @_;
+  return ("$words->[0]", pack('p*', @$words) . "\0" x 8, pack('p*', @$variables) . "\0" x 8);
 }
 
 # @returns what is readable when a child has ended
