@@ -12,6 +12,7 @@ import { jsonOption, print } from "./output.ts";
 import { parseCount, parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { type LocalTaskOptions, localOptions, processesOption } from "./run-locally.ts";
+import { samplerOption } from "./sampler-option.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
 import { storeOption } from "./store-option.ts";
 import { formatTable, percent, signedInterval } from "./table.ts";
@@ -39,6 +40,7 @@ export function addEvaluateCommand(program: Command): void {
     .addOption(sandboxesOption())
     .addOption(imagesOption())
     .addOption(processesOption())
+    .addOption(samplerOption())
     .addOption(jsonOption())
     .addHelpText(
       "after",

@@ -12,12 +12,14 @@ import { advanceState, readState } from "../store/run-state.ts";
 import { type LocalOptions, withLocalRun } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
 import { showRun } from "./run-progress.ts";
+import type { SamplerKind } from "./sampler-option.ts";
 import type { SandboxKind } from "./sandbox-options.ts";
 
 export interface LocalTaskOptions {
   readonly sandboxes: SandboxKind;
   readonly images?: string;
   readonly processes?: boolean;
+  readonly sampler: SamplerKind;
   readonly overlap?: boolean;
 }
 
@@ -74,13 +76,14 @@ export async function resumeLocally(
 export function localOptions(
   store: ObjectStore,
   run: string,
-  { sandboxes, images, processes }: LocalTaskOptions,
+  { sandboxes, images, processes, sampler }: LocalTaskOptions,
   progress: Progress,
 ): LocalOptions {
   return {
     sandboxes,
     imagesFile: images,
     tasks: processes ? "processes" : "in-process",
+    sampler,
     onEvent: showRun(run, store, progress),
     onSynthesis: () => progress.begin("synthesizing the state machines, once for this version"),
   };

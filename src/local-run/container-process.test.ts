@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { runProgram } from "../local/executors/program.ts";
-import { containerProcess } from "./programs.ts";
+import { containerProcess } from "./container-process.ts";
 
 it("a container's process asks a bucket as whoever runs it, as a task does by its role", async () => {
   const asked: string[] = [];
