@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { readAssembly } from "../local/assembly.ts";
+import { type Program, runProgram } from "../local/executors/program.ts";
 import { containerProcess } from "../local-run/container-process.ts";
 import { canGoOn, executionsFolder, keepJournals, newestSession } from "../local-run/journals.ts";
 import { type Machines, openMachines } from "../local-run/machines.ts";
@@ -21,6 +22,7 @@ import { OnnxSampler } from "../sampler/onnx/onnx-sampler.ts";
 import type { Sampler } from "../sampler/sampler.ts";
 import { SglangSampler } from "../sampler/sglang/sglang-sampler.ts";
 import { IMAGES_VARIABLE } from "../sandbox/image/images-file.ts";
+import type { SandboxProvider } from "../sandbox/sandbox.ts";
 import { policyPrefix } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { acquireOwner, type OwnerLease } from "../store/owner-lease.ts";
@@ -114,6 +116,7 @@ export async function withLocalRun<T>(
     const machines = opened.use(
       await openMachines({
         ...{ store, assembly, folder, concurrency, shared, gate, ...programs },
+        sharesPlaces: options.tasks === "in-process",
         environment: {
           T1_STORE_URL: store.url,
           T1_SANDBOXES: options.sandboxes,
@@ -168,7 +171,7 @@ async function openPrograms(
   if (tasks === "processes") {
     const address = served && { T1_SAMPLER_URL: served.url, T1_SAMPLER_KEY: served.key };
     return {
-      driver: containerProcess("driver", onEvent, address),
+      driver: sweptAfter(containerProcess("driver", onEvent, address), services.sandboxes, onEvent),
       trainer: containerProcess("trainer", onEvent),
     };
   }
@@ -178,6 +181,21 @@ async function openPrograms(
   );
   const onEpisode = () => onEvent({ kind: "episode" });
   return { driver: driverInProcess({ ...services, sampler, onEpisode }), trainer: trainer.program };
+}
+
+/** A driver that was killed leaves containers behind, which would work on until their deadline. */
+function sweptAfter(driver: Program, sandboxes: SandboxProvider, onEvent: OnRunEvent): Program {
+  return {
+    kind: "function",
+    run: async run => {
+      const end = await runProgram(driver, run);
+      if (end.exitCode !== 0)
+        await sandboxes
+          .sweep()
+          .catch(error => onEvent({ kind: "trouble", state: "sweep", text: String(error) }));
+      return end;
+    },
+  };
 }
 
 /** All policies of a run have the first one's shape. */

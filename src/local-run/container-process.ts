@@ -57,17 +57,27 @@ export async function runContainer(
         for (const one of lines) onLine(one);
       },
     },
-    { ...run, environment: { ...ownIdentity(), ...run.environment } },
+    { ...run, environment: { ...surroundings(), ...run.environment } },
     { ...(stopTimeoutSeconds !== undefined && { stopTimeoutSeconds }) },
   );
   return end.exitCode === 0 ? end : { ...end, error: errorOf(end.exitCode, printed, container) };
 }
 
-/** Whoever runs this stands for the role that a container's task has: by these the AWS SDK finds credentials. */
-function ownIdentity(): Record<string, string> {
-  const names = Object.keys(process.env).filter(name => name === "HOME" || name.startsWith("AWS_"));
+/**
+ * Of the environment of whoever runs this, what a container finds around it in a deployment: the AWS SDK finds credentials
+ * by it, as by the role of a task, and a driver this machine's container engine, which is the runner's.
+ */
+function surroundings(): Record<string, string> {
+  const names = Object.keys(process.env).filter(
+    name => name.startsWith("AWS_") || MACHINE_VARIABLES.includes(name),
+  );
   return Object.fromEntries(names.map(name => [name, process.env[name] ?? ""]));
 }
+
+const MACHINE_VARIABLES = [
+  ...["HOME", "TMPDIR", "XDG_RUNTIME_DIR"],
+  ...["DOCKER_HOST", "DOCKER_CONFIG", "CONTAINER_HOST"],
+];
 
 /** A runner that is killed takes its programs along, as a lost host would; by util-linux, where it is there. */
 function diesWithUs(): readonly string[] {

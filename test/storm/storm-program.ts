@@ -78,7 +78,7 @@ const functions = Object.fromEntries(
   ]),
 );
 const machines = await openMachines({
-  ...{ store, folder: settings.folder, concurrency, shared },
+  ...{ store, folder: settings.folder, concurrency, shared, sharesPlaces: true },
   assembly: { ...assembly, functions },
   driver: stormyDriver(openDriver, { groupSize: concurrency, log }),
   trainer: stormyTrainer(
