@@ -75,20 +75,26 @@ async function openHere(kind: SandboxKind, imagesFile: string | undefined) {
   return { sandboxes, images: imageServices(imagesFile, sandboxes) };
 }
 
-/** Spot gives two minutes: sandboxes are ended, and what was not finished counts as not begun. */
+/**
+ * Spot gives two minutes: sandboxes are ended, and what was not finished counts as not begun. Signals that follow the first
+ * change nothing: a parent that is killed sends one for each of its threads.
+ */
 function endEarly(deadlineSeconds: number, dispose: () => Promise<void>): { readonly end: () => void } {
   const interrupted: ExitCode = 75;
+  let isLeaving = false;
   const leave = (why: string) => () => {
+    if (isLeaving) return;
+    isLeaving = true;
     console.error(JSON.stringify({ message: "interrupted", why }));
     ending = dispose().finally(() => process.exit(interrupted));
   };
   const onSignal = leave("SIGTERM");
   const timer = setTimeout(leave("deadline"), deadlineSeconds * 1000);
-  process.once("SIGTERM", onSignal).once("SIGINT", onSignal);
+  process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
   return {
     end: () => {
       clearTimeout(timer);
-      process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
+      if (!isLeaving) process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
     },
   };
 }

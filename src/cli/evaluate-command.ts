@@ -2,6 +2,7 @@
 import { basename } from "node:path";
 import type { Command } from "commander";
 import type { Comparison, EvaluationSummary } from "../evaluation/summary.ts";
+import { assertCanEvaluate } from "../pipeline/checkpoints.ts";
 import { compare, summarise } from "../pipeline/summarise-evaluation.ts";
 import { closedKey, evaluationPrefix } from "../store/keys.ts";
 import { openStore } from "../store/open-store.ts";
@@ -12,6 +13,7 @@ import { jsonOption, print } from "./output.ts";
 import { parseCount, parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { type LocalTaskOptions, localOptions, processesOption } from "./run-locally.ts";
+import { samplerOption } from "./sampler-option.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
 import { storeOption } from "./store-option.ts";
 import { formatTable, percent, signedInterval } from "./table.ts";
@@ -39,6 +41,7 @@ export function addEvaluateCommand(program: Command): void {
     .addOption(sandboxesOption())
     .addOption(imagesOption())
     .addOption(processesOption())
+    .addOption(samplerOption())
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -55,7 +58,10 @@ export function addEvaluateCommand(program: Command): void {
         run,
         "evaluation",
         localOptions(store, run, options, progress),
-        async () => {},
+        async () => {
+          for (const of of new Set([options.baseline, version]))
+            await assertCanEvaluate(store, { run, evaluation: nameOf(of), version: of });
+        },
         async ({ evaluate, session }) => {
           const of = async (number: number, which: string): Promise<EvaluationSummary> => {
             const evaluation = nameOf(number);

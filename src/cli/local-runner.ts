@@ -6,22 +6,31 @@ import { join } from "node:path";
 import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { readAssembly } from "../local/assembly.ts";
+import { type Program, runProgram } from "../local/executors/program.ts";
+import { containerProcess } from "../local-run/container-process.ts";
 import { canGoOn, executionsFolder, keepJournals, newestSession } from "../local-run/journals.ts";
 import { type Machines, openMachines } from "../local-run/machines.ts";
-import { containerProcess, driverInProcess, TrainerInProcess } from "../local-run/programs.ts";
+import { driverInProcess, TrainerInProcess } from "../local-run/programs-in-process.ts";
+import { ServedSampler } from "../local-run/served-sampler.ts";
 import { SharedGroups } from "../local-run/shared-groups.ts";
 import { synthesizedAssembly } from "../local-run/synthesized-assembly.ts";
 import { TaskGate } from "../local-run/task-gate.ts";
+import { readStoredConfig } from "../model/model-folder.ts";
 import type { OnRunEvent } from "../pipeline/run-events.ts";
 import { readRun } from "../pipeline/run-record.ts";
 import { OnnxSampler } from "../sampler/onnx/onnx-sampler.ts";
+import type { Sampler } from "../sampler/sampler.ts";
+import { SglangSampler } from "../sampler/sglang/sglang-sampler.ts";
 import { IMAGES_VARIABLE } from "../sandbox/image/images-file.ts";
+import type { SandboxProvider } from "../sandbox/sandbox.ts";
+import { policyPrefix } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { acquireOwner, type OwnerLease } from "../store/owner-lease.ts";
 import { currentProcess } from "../store/process-identity.ts";
 import { readState } from "../store/run-state.ts";
 import { imageServices } from "./image-options.ts";
 import { interruptOnSignals } from "./interruption.ts";
+import type { SamplerKind } from "./sampler-option.ts";
 import { openSandboxes, type SandboxKind } from "./sandbox-options.ts";
 
 export interface LocalOptions {
@@ -29,6 +38,7 @@ export interface LocalOptions {
   readonly imagesFile: string | undefined;
   /** What drivers and training jobs are: work in this process, or the containers' entry points as processes. */
   readonly tasks: "in-process" | "processes";
+  readonly sampler: SamplerKind;
   readonly onEvent: OnRunEvent;
   readonly onSynthesis: () => void;
 }
@@ -92,7 +102,9 @@ export async function withLocalRun<T>(
     const images = imageServices(options.imagesFile, sandboxes);
     const { concurrency } = config.rollout;
     const shared = new SharedGroups({ store, images, workFolder, concurrency });
-    const programs = openPrograms(opened, cores, options, { store, sandboxes, images, holder, shared });
+    const programs = await openPrograms(opened, run, cores, options, {
+      ...{ store, sandboxes, images, holder, shared },
+    });
     const goesOn = kind === "run" ? `t1 run resume ${run} goes on` : "the same command goes on";
     const gate = new TaskGate(async () => {
       ownership.assert();
@@ -104,6 +116,7 @@ export async function withLocalRun<T>(
     const machines = opened.use(
       await openMachines({
         ...{ store, assembly, folder, concurrency, shared, gate, ...programs },
+        sharesPlaces: options.tasks === "in-process",
         environment: {
           T1_STORE_URL: store.url,
           T1_SANDBOXES: options.sandboxes,
@@ -141,22 +154,54 @@ function openSession(
   return { session, folder: join(parent, session) };
 }
 
-function openPrograms(
+/** Programs of drivers and trainer, over one sampler for all drivers or one in each process that plays. */
+async function openPrograms(
   opened: AsyncDisposableStack,
+  run: string,
   cores: number,
-  { tasks, onEvent }: LocalOptions,
+  { tasks, sampler: kind, onEvent }: LocalOptions,
   services: Omit<Parameters<typeof driverInProcess>[0], "sampler">,
 ) {
-  if (tasks === "processes")
-    return { driver: containerProcess("driver", onEvent), trainer: containerProcess("trainer", onEvent) };
-  const storeUrl = services.store.url;
-  const trainer = opened.use(new TrainerInProcess({ storeUrl, threads: cores }, onEvent));
+  const { store } = services;
+  const storeUrl = store.url;
   // Sandboxes work while the sampler does: one core is theirs.
-  const sampler = opened.use(
-    new OnnxSampler({ storeUrl, threads: Math.max(1, cores - 1), cacheBytes: CACHE_BYTES }),
+  const settings = { storeUrl, threads: Math.max(1, cores - 1), cacheBytes: CACHE_BYTES };
+  const served =
+    kind === "served" ? opened.use(await ServedSampler.open({ ...settings, onEvent })) : undefined;
+  if (tasks === "processes") {
+    const address = served && { T1_SAMPLER_URL: served.url, T1_SAMPLER_KEY: served.key };
+    return {
+      driver: sweptAfter(containerProcess("driver", onEvent, address), services.sandboxes, onEvent),
+      trainer: containerProcess("trainer", onEvent),
+    };
+  }
+  const trainer = opened.use(new TrainerInProcess({ storeUrl, threads: cores }, onEvent));
+  const sampler: Sampler = opened.use(
+    served === undefined ? new OnnxSampler(settings) : await openClient(store, run, served),
   );
   const onEpisode = () => onEvent({ kind: "episode" });
   return { driver: driverInProcess({ ...services, sampler, onEpisode }), trainer: trainer.program };
+}
+
+/** A driver that was killed leaves containers behind, which would work on until their deadline. */
+function sweptAfter(driver: Program, sandboxes: SandboxProvider, onEvent: OnRunEvent): Program {
+  return {
+    kind: "function",
+    run: async run => {
+      const end = await runProgram(driver, run);
+      if (end.exitCode !== 0)
+        await sandboxes
+          .sweep()
+          .catch(error => onEvent({ kind: "trouble", state: "sweep", text: String(error) }));
+      return end;
+    },
+  };
+}
+
+/** All policies of a run have the first one's shape. */
+async function openClient(store: ObjectStore, run: string, { url, key }: ServedSampler): Promise<Sampler> {
+  const model = await readStoredConfig(store, policyPrefix(run, 0));
+  return new SglangSampler({ url, apiKey: key, model });
 }
 
 function assertTasks({ rollout }: RunConfig, tasks: LocalOptions["tasks"]): void {

@@ -17,6 +17,7 @@ import {
   resumeLocally,
   startLocally,
 } from "./run-locally.ts";
+import { samplerOption } from "./sampler-option.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
 import { budgetOption, isOnStack, seconds, stackOption } from "./stack-option.ts";
 import { storeOption } from "./store-option.ts";
@@ -43,6 +44,7 @@ export function addRunCommand(program: Command): void {
     .addOption(sandboxesOption())
     .addOption(imagesOption())
     .addOption(processesOption())
+    .addOption(samplerOption())
     .addOption(overlapOption())
     .option(
       "--set <key=value>",
@@ -73,6 +75,7 @@ export function addRunCommand(program: Command): void {
     .addOption(sandboxesOption())
     .addOption(imagesOption())
     .addOption(processesOption())
+    .addOption(samplerOption())
     .addOption(overlapOption())
     .addOption(budgetOption())
     .action(async (run: string, options: RunOptions) => {

@@ -2,6 +2,7 @@
 import { Option } from "commander";
 import * as ort from "onnxruntime-node";
 import type { RunConfig } from "../config/run-config.ts";
+import { assertCanGoOn } from "../pipeline/checkpoints.ts";
 import { readOverlap } from "../pipeline/cloud-settings.ts";
 import { assertRunName } from "../pipeline/deployable.ts";
 import { describeSoftware, readRun } from "../pipeline/run-record.ts";
@@ -12,12 +13,14 @@ import { advanceState, readState } from "../store/run-state.ts";
 import { type LocalOptions, withLocalRun } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
 import { showRun } from "./run-progress.ts";
+import type { SamplerKind } from "./sampler-option.ts";
 import type { SandboxKind } from "./sandbox-options.ts";
 
 export interface LocalTaskOptions {
   readonly sandboxes: SandboxKind;
   readonly images?: string;
   readonly processes?: boolean;
+  readonly sampler: SamplerKind;
   readonly overlap?: boolean;
 }
 
@@ -53,7 +56,7 @@ export async function startLocally(
 ): Promise<void> {
   assertRunName(run);
   await work(store, run, options, async progress => {
-    if (mayBeThere && (await store.head(runKey(run))) !== undefined) return clearStop(store, run);
+    if (mayBeThere && (await store.head(runKey(run))) !== undefined) return goOn(store, run);
     progress.begin("reading pool and model");
     const software = describeSoftware(ort.env.versions.common);
     await startRun({ run, config, configFile, software, createdAt: new Date() }, { store });
@@ -67,20 +70,21 @@ export async function resumeLocally(
   options: LocalTaskOptions,
 ): Promise<void> {
   await readRun(store, run); // a name with a slip in it leaves nothing behind
-  await work(store, run, options, () => clearStop(store, run));
+  await work(store, run, options, () => goOn(store, run));
 }
 
 /** What a command tells `withLocalRun`, with its progress on stderr. */
 export function localOptions(
   store: ObjectStore,
   run: string,
-  { sandboxes, images, processes }: LocalTaskOptions,
+  { sandboxes, images, processes, sampler }: LocalTaskOptions,
   progress: Progress,
 ): LocalOptions {
   return {
     sandboxes,
     imagesFile: images,
     tasks: processes ? "processes" : "in-process",
+    sampler,
     onEvent: showRun(run, store, progress),
     onSynthesis: () => progress.begin("synthesizing the state machines, once for this version"),
   };
@@ -108,6 +112,7 @@ async function work(
   }
 }
 
-async function clearStop(store: ObjectStore, run: string): Promise<void> {
+async function goOn(store: ObjectStore, run: string): Promise<void> {
+  await assertCanGoOn(store, run);
   await advanceState(store, run, await readState(store, run), { kind: "resume" });
 }

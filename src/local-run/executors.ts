@@ -14,7 +14,7 @@ import type { SharedGroups } from "./shared-groups.ts";
 
 export interface ExecutorsOptions {
   readonly assembly: Assembly;
-  readonly shared: SharedGroups;
+  readonly shared: Pick<SharedGroups, "prepared">;
   readonly driver: Program;
   readonly trainer: Program;
   /** What programs are told on top of what the deployment tells them. */
@@ -41,7 +41,8 @@ export function executorsHere(options: ExecutorsOptions): Executors {
     family => [family, { containers: containers(family) }] as const,
   );
   const jobs = Object.entries(assembly.jobs).map(
-    ([name, own]) => [name, { program: trainer, environment: { ...own, ...environment } }] as const,
+    ([name, job]) =>
+      [name, { ...job, program: trainer, environment: { ...job.environment, ...environment } }] as const,
   );
   return {
     "lambda:invoke": lambdaExecutor(functionsHere(options)),

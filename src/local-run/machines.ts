@@ -26,6 +26,8 @@ export interface MachinesOptions extends Omit<ExecutorsOptions, "groupSize"> {
   readonly folder: string;
   /** Episodes at work at once. */
   readonly concurrency: number;
+  /** Drivers share the places for episodes, so that more of them may wait for one; else each has a place for each of its own. */
+  readonly sharesPlaces: boolean;
   readonly gate: TaskGate;
   readonly iterations: number;
   readonly onEvent: OnRunEvent;
@@ -70,8 +72,9 @@ export class Machines implements AsyncDisposable {
 
   static async open(options: MachinesOptions): Promise<Machines> {
     const machines = new Machines(options);
-    const { assembly, store, concurrency, folder } = options;
-    const size = Math.min(GROUP_SIZE, concurrency);
+    const { assembly, store, concurrency, sharesPlaces, folder } = options;
+    const drivers = Math.ceil(concurrency / GROUP_SIZE);
+    const size = sharesPlaces ? Math.min(GROUP_SIZE, concurrency) : Math.floor(concurrency / drivers);
     machines.#runner = await openRunner({
       machines: assembly.machines,
       executors: machines.#watchAll(executorsHere({ ...options, groupSize: size })),
@@ -79,7 +82,7 @@ export class Machines implements AsyncDisposable {
       folder,
       ...(options.faults !== undefined && { faults: options.faults }),
       ...(options.clock !== undefined && { clock: options.clock }),
-      limits: { distributedConcurrency: Math.ceil(concurrency / size) + GROUPS_WAITING },
+      limits: { distributedConcurrency: drivers + (sharesPlaces ? GROUPS_WAITING : 0) },
       onEvent: (arn, event) => machines.#observe(arn, event),
     });
     return machines;

@@ -1,10 +1,11 @@
 // A synthesized cloud assembly (`cdk.out`) as this machine needs it: the state machines with stand-ins for what only a
-// deployment knows, and what their tasks run: functions by the folder of their code, containers and jobs with their
-// environments.
+// deployment knows, and what their tasks run: functions by the folder of their code, containers with their environments,
+// jobs with theirs and with how often they are tried.
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
+import { RetryStrategy } from "./executors/batch-retry.ts";
 import { readMachines, type Symbols } from "./synthesized.ts";
 
 export interface Assembly {
@@ -14,8 +15,8 @@ export interface Assembly {
   readonly functions: Readonly<Record<string, AssemblyFunction>>;
   /** Containers by family of their task definition. */
   readonly tasks: Readonly<Record<string, readonly AssemblyContainer[]>>;
-  /** Environments by name of the job definition. */
-  readonly jobs: Readonly<Record<string, Environment>>;
+  /** By name of the job definition. */
+  readonly jobs: Readonly<Record<string, AssemblyJob>>;
   readonly queues: readonly string[];
   /** What stands for each bucket. */
   readonly buckets: readonly string[];
@@ -35,6 +36,13 @@ interface AssemblyContainer {
   readonly name: string;
   readonly environment: Environment;
   readonly stopTimeoutSeconds?: number;
+}
+
+interface AssemblyJob {
+  readonly environment: Environment;
+  readonly retryStrategy?: RetryStrategy;
+  /** Of one try. */
+  readonly timeoutSeconds?: number;
 }
 
 const Resource = z.looseObject({
@@ -73,6 +81,8 @@ const TaskProperties = z.looseObject({
 const JobProperties = z.looseObject({
   JobDefinitionName: z.string(),
   ContainerProperties: z.looseObject({ Environment: Variables }).optional(),
+  RetryStrategy: RetryStrategy.optional(),
+  Timeout: z.looseObject({ AttemptDurationSeconds: z.int().min(60) }).optional(),
 });
 
 /** Properties that name a resource, and by which the machines' tasks ask for it. */
@@ -158,9 +168,16 @@ function task(properties: unknown): [string, readonly AssemblyContainer[]] {
   ];
 }
 
-function job(properties: unknown): [string, Environment] {
-  const { JobDefinitionName, ContainerProperties } = JobProperties.parse(properties);
-  return [JobDefinitionName, variables(ContainerProperties?.Environment ?? [])];
+function job(properties: unknown): [string, AssemblyJob] {
+  const { JobDefinitionName, ContainerProperties, RetryStrategy, Timeout } = JobProperties.parse(properties);
+  return [
+    JobDefinitionName,
+    {
+      environment: variables(ContainerProperties?.Environment ?? []),
+      ...(RetryStrategy !== undefined && { retryStrategy: RetryStrategy }),
+      ...(Timeout !== undefined && { timeoutSeconds: Timeout.AttemptDurationSeconds }),
+    },
+  ];
 }
 
 function variables(list: z.output<typeof Variables>): Environment {

@@ -4,7 +4,7 @@ import { deriveSeed } from "../random/seed.ts";
 import { RandomStream } from "../random/stream.ts";
 import { Cancellation, Cancelled } from "./cancellation.ts";
 import { History, type HistoryEvent, HistoryFull } from "./history.ts";
-import type { Payload } from "./json-value.ts";
+import { type Payload, parsePayload } from "./json-value.ts";
 import { randomFunctions } from "./jsonata-functions.ts";
 import type { StateScope } from "./machine.ts";
 import { applyToThread, type ProgressRecord, type ThreadProgress } from "./progress.ts";
@@ -125,6 +125,23 @@ export class Execution {
     if (this.#broken !== undefined) throw this.#broken.error;
   }
 
+  /** Takes over the end that its history has. @returns whether it has one */
+  restoreEnd(): boolean {
+    const newest = this.history.events.at(-1);
+    const status = STATUSES.find(one => END_EVENTS[one] === newest?.type);
+    if (newest === undefined || status === undefined) return false;
+    const details = (Object.entries(newest).find(([key]) => key.endsWith("EventDetails"))?.[1] ?? {}) as {
+      readonly output?: string;
+      readonly error?: string;
+      readonly cause?: string;
+    };
+    this.status = status;
+    this.stopMs = Date.parse(newest.timestamp);
+    if (details.output !== undefined) this.output = parsePayload(details.output);
+    if (status !== "SUCCEEDED") this.error = new StateError(details.error, details.cause);
+    return true;
+  }
+
   timeOut(): void {
     if (this.status !== "RUNNING") return;
     this.error = new StateError("States.Timeout");
@@ -161,6 +178,7 @@ const END_EVENTS: Readonly<Record<Exclude<ExecutionStatus, "RUNNING">, string>> 
   TIMED_OUT: "ExecutionTimedOut",
   ABORTED: "ExecutionAborted",
 };
+const STATUSES = Object.keys(END_EVENTS) as (keyof typeof END_EVENTS)[];
 
 /** A redrive has the whole time again. */
 function timeoutStart({ startMs }: ExecutionSource, events: readonly HistoryEvent[]): number {

@@ -132,3 +132,12 @@ export type State =
   | FailState
   | ParallelState
   | MapState;
+
+/** Of all levels. */
+export function taskStateNames(scope: StateScope): string[] {
+  return [...scope.states.values()].flatMap(state => {
+    if (state.type === "Task") return [state.name];
+    if (state.type === "Map") return taskStateNames(state.processor);
+    return state.type === "Parallel" ? state.branches.flatMap(taskStateNames) : [];
+  });
+}

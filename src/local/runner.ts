@@ -1,34 +1,30 @@
 // Runs state machines on this machine, with the calls of the Step Functions API. With a folder, everything is written
 // down as it happens and a runner that was killed goes on where it stood when the next one opens the folder.
 import { randomUUID } from "node:crypto";
-import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { InputError } from "../failure/errors.ts";
-import { attributeFileError } from "../store/file-errors.ts";
-import { withFileLock } from "../store/file-lock.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { Cancellation } from "./cancellation.ts";
 import { type Clock, realClock } from "./clock.ts";
 import { describeExecution, type ExecutionDescription } from "./description.ts";
-import { Execution, type ExecutionStatus } from "./execution.ts";
+import { Execution } from "./execution.ts";
 import type { Executors } from "./executor.ts";
 import { statesExecutor } from "./executors/states.ts";
 import { type FaultPlan, openFaults } from "./fault-plan.ts";
+import { lockFolder } from "./folder-lock.ts";
 import type { HistoryEvent } from "./history.ts";
 import { type JournalContents, JournalFile, listJournals } from "./journal-file.ts";
 import { exceedsBytes, type Json, parsePayload, toPayload } from "./json-value.ts";
 import { loadDefinition } from "./load-definition.ts";
-import type { Machine, StateScope } from "./machine.ts";
+import { type Machine, taskStateNames } from "./machine.ts";
 import { type MapRun, MapRuns } from "./map-runs.ts";
 import { applyRecord, emptyProgress, type ThreadProgress } from "./progress.ts";
+import { whyNotRedrivable } from "./redrive.ts";
 import { RunRecorder } from "./run-recorder.ts";
 import { runStates } from "./run-states.ts";
 import { StateError } from "./state-error.ts";
 import { TaskTokens } from "./task-tokens.ts";
 import { AWS_LIMITS, type Limits, type World } from "./world.ts";
-
-/** An execution can be redriven for 14 days after its end. */
-const REDRIVE_DAYS_MS = 14 * 24 * 3_600_000;
 
 export interface RunnerOptions {
   /** Definitions by name: texts or parsed JSON. */
@@ -113,7 +109,11 @@ export class LocalRunner {
       clock,
       limits: { ...AWS_LIMITS, ...options.limits },
       executors: { ...options.executors, "states:startExecution": statesExecutor(this) },
-      faults: openFaults(options.faults ?? [], new Set([...machines.values()].flatMap(taskStates)), clock),
+      faults: openFaults(
+        options.faults ?? [],
+        new Set([...machines.values()].flatMap(taskStateNames)),
+        clock,
+      ),
       tokens: new TaskTokens(),
       mapRuns: new MapRuns(),
       children: new Map(),
@@ -266,19 +266,11 @@ export class LocalRunner {
   redriveExecution(executionArn: string): void {
     const entry = this.#entry(executionArn);
     const { execution, progress, recorder } = entry;
-    const { status, stopMs = 0, source } = execution;
-    const now = this.#world.clock.now();
-    const refusal =
-      status === "RUNNING" || status === "SUCCEEDED"
-        ? `expected one that failed, timed out or was stopped, it is ${status}`
-        : now - stopMs > REDRIVE_DAYS_MS
-          ? "its end is more than 14 days ago"
-          : execution.history.events.length + 1 >= this.#world.limits.historyEvents
-            ? "its history is full"
-            : undefined;
+    const { source } = execution;
+    const refusal = whyNotRedrivable(execution);
     if (refusal !== undefined)
       throw new InputError({ what: "cannot be redriven", where: executionArn, expected: refusal });
-    const record = { kind: "redriven", timeMs: now } as const;
+    const record = { kind: "redriven", timeMs: this.#world.clock.now() } as const;
     recorder.record(record);
     applyRecord(progress, record);
     const redriveCount = source.redriveCount + 1;
@@ -402,7 +394,7 @@ export class LocalRunner {
       whenOver: Promise.resolve(),
     };
     this.#entries.set(head.arn, entry);
-    if (restoreEnd(execution)) return;
+    if (execution.restoreEnd()) return;
     entry.whenOver = Promise.resolve()
       .then(() => execution.run())
       .finally(() => recorder.close());
@@ -419,60 +411,6 @@ export class LocalRunner {
   }
 }
 
-/** An execution whose history has an end is over. @returns whether it has */
-function restoreEnd(execution: Execution): boolean {
-  const newest = execution.history.events.at(-1);
-  const status = newest === undefined ? undefined : STATUS_OF[newest.type];
-  if (newest === undefined || status === undefined) return false;
-  const details = (Object.entries(newest).find(([key]) => key.endsWith("EventDetails"))?.[1] ?? {}) as {
-    readonly output?: string;
-    readonly error?: string;
-    readonly cause?: string;
-  };
-  execution.status = status;
-  execution.stopMs = Date.parse(newest.timestamp);
-  if (details.output !== undefined) execution.output = parsePayload(details.output);
-  if (status !== "SUCCEEDED") execution.error = new StateError(details.error, details.cause);
-  return true;
-}
-
-const STATUS_OF: Readonly<Record<string, ExecutionStatus | undefined>> = {
-  ExecutionSucceeded: "SUCCEEDED",
-  ExecutionFailed: "FAILED",
-  ExecutionTimedOut: "TIMED_OUT",
-  ExecutionAborted: "ABORTED",
-};
-
 function redrivesOf({ records }: JournalContents): number {
   return records.filter(({ kind }) => kind === "redriven").length;
-}
-
-function taskStates(scope: StateScope): string[] {
-  return [...scope.states.values()].flatMap(state => {
-    if (state.type === "Task") return [state.name];
-    if (state.type === "Map") return taskStates(state.processor);
-    return state.type === "Parallel" ? state.branches.flatMap(taskStates) : [];
-  });
-}
-
-/** @returns gives the folder free. @throws Failure StoreUnavailable when another runner has it */
-async function lockFolder(folder: string): Promise<() => Promise<void>> {
-  try {
-    await mkdir(folder, { recursive: true });
-  } catch (error) {
-    throw attributeFileError(error, "create", folder);
-  }
-  const lock = join(folder, "runner.lock");
-  const release = Promise.withResolvers<void>();
-  const taken = Promise.withResolvers<void>();
-  const held = withFileLock(lock, { waitMs: 0 }, async () => {
-    taken.resolve();
-    await release.promise;
-  });
-  held.catch(taken.reject);
-  await taken.promise;
-  return async () => {
-    release.resolve();
-    await held;
-  };
 }

@@ -22,10 +22,24 @@ import { Tokenizer } from "./tokenizer.ts";
 const MODEL_FILE = /^[\w.-]+\.(json|safetensors|jinja)$/;
 
 /** @throws InputError when the folder does not count or a file of it differs from its manifest */
-export async function readStoredFiles(store: ObjectStore, prefix: string): Promise<Map<string, Uint8Array>> {
+export function readStoredFiles(store: ObjectStore, prefix: string): Promise<Map<string, Uint8Array>> {
+  return readFiles(store, prefix, () => true);
+}
+
+/** All but the weights, which are as large as everything else is small. @throws as `readStoredFiles` does */
+export function readStoredDescription(store: ObjectStore, prefix: string): Promise<Map<string, Uint8Array>> {
+  return readFiles(store, prefix, path => !path.endsWith(".safetensors"));
+}
+
+async function readFiles(
+  store: ObjectStore,
+  prefix: string,
+  isWanted: (path: string) => boolean,
+): Promise<Map<string, Uint8Array>> {
   const manifest = await manifestOfModel(store, prefix);
   const files = new Map<string, Uint8Array>();
-  for (const { path } of manifest.files) files.set(path, await readFolderFile(store, prefix, manifest, path));
+  for (const { path } of manifest.files)
+    if (isWanted(path)) files.set(path, await readFolderFile(store, prefix, manifest, path));
   return files;
 }
 

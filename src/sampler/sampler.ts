@@ -46,6 +46,9 @@ export interface Generation {
 }
 
 export interface Sampler extends AsyncDisposable {
-  /** @throws Failure SamplerUnavailable when it cannot answer, AbortError when `signal` fires */
+  /**
+   * @throws Failure SamplerUnavailable when it cannot answer, InputError when the policy is not whole, AbortError when
+   * `signal` fires
+   */
   generate(request: GenerateRequest): Promise<Generation>;
 }

@@ -10,7 +10,7 @@ import { computeReceipt } from "../../src/trajectory/receipt.ts";
 import { TokenStream } from "../../src/trajectory/stream.ts";
 import type { StoredPolicies } from "../sampler/policies.ts";
 
-export interface SamplerUnderTest extends Pick<StoredPolicies, "model" | "policies"> {
+export interface SamplerUnderTest extends Pick<StoredPolicies, "model" | "policies" | "store"> {
   readonly sampler: Sampler;
   /** Another handle on the same sampler, as a second driver has it; in process there is only one. */
   readonly second: Sampler;
@@ -148,8 +148,38 @@ export function samplerContract(underTest: () => SamplerUnderTest): void {
   it("refuses a policy that is not there, and goes on with the one that is", async () => {
     const { sampler } = underTest();
     const missing = ask({ seed: "x", policy: { version: 9, prefix: "runs/demo/policies/000009/" } });
-    await expect(sampler.generate(missing)).rejects.toThrow(/no such (model|policy)/);
+    await expect(sampler.generate(missing)).rejects.toMatchObject({
+      name: "InputError",
+      message: expect.stringMatching(/no such (model|policy)/),
+    });
     expect((await sampler.generate(ask({ seed: "x" }))).policyVersion).toBe(1);
+  });
+
+  it("refuses a policy that is not whole as nothing that is tried again, and takes it once it is repaired", async () => {
+    const { sampler, store, policies } = underTest();
+    const [one, two] = policies;
+    // One that was not served before: what is in use is not read again.
+    const prefix = `runs/${deriveSeed("corrupt", Math.random())}/policies/000003/`;
+    const bodyOf = async (key: string) => (await store.get(key))?.body ?? new Uint8Array();
+    for await (const { key } of store.list(two.prefix))
+      await store.put(key.replace(two.prefix, prefix), await bodyOf(key), { ifNoneMatch: "*" });
+    const weights = `${prefix}model.safetensors`;
+    const whole = await bodyOf(weights);
+    const replace = async (body: Uint8Array) => {
+      await store.delete(weights);
+      await store.put(weights, body, { ifNoneMatch: "*" });
+    };
+    await replace(whole.map((byte, at) => (at === whole.length - 7 ? byte ^ 1 : byte)));
+    const other = ask({ seed: "x", policy: { version: 3, prefix } });
+    await expect(sampler.generate(other)).rejects.toMatchObject({
+      name: "InputError",
+      message: expect.stringMatching(
+        /corrupt checkpoint: runs\/.*model\.safetensors: expected .*SHA-256.*got.*\n.*fix: restore/,
+      ),
+    });
+    expect((await sampler.generate(ask({ seed: "x", policy: one }))).policyVersion).toBe(1);
+    await replace(whole);
+    expect((await sampler.generate(other)).policyVersion).toBe(3);
   });
 }
 

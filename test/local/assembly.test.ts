@@ -28,7 +28,18 @@ it("knows the code of every function, the driver's container, the trainer's job 
   );
   for (const name of called) expect(basename(assembly.functions[name].folder)).toBe(name);
   expect(assembly.tasks["t1-driver"]).toMatchObject([{ name: "driver", stopTimeoutSeconds: 120 }]);
-  expect(Object.keys(assembly.jobs)).toEqual(["t1-train"]);
+  expect(assembly.jobs).toEqual({
+    "t1-train": expect.objectContaining({
+      timeoutSeconds: 21_600,
+      retryStrategy: {
+        Attempts: 4,
+        EvaluateOnExit: [
+          { Action: "RETRY", OnStatusReason: "Host EC2*" },
+          { Action: "EXIT", OnReason: "*" },
+        ],
+      },
+    }),
+  });
   expect([...assembly.queues].sort()).toEqual(["t1-train-on-demand", "t1-train-spot"]);
 });
 

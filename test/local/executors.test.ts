@@ -259,30 +259,6 @@ describe("batch:submitJob", () => {
       },
     );
 
-  it("counts attempts in all, and asks evaluateOnExit (flyteplugins#55)", async () => {
-    const seen: string[] = [];
-    const failing = (reason: string): JobDefinition => ({
-      program: {
-        kind: "function",
-        run: async ({ environment }) => {
-          seen.push(environment.AWS_BATCH_JOB_ATTEMPT);
-          return { exitCode: 1, reason };
-        },
-      },
-      attempts: 3,
-      evaluateOnExit: [
-        { onStatusReason: "Host EC2*", action: "RETRY" },
-        { onReason: "*", action: "EXIT" },
-      ],
-    });
-    const lost = await job(failing("Host EC2 (instance i-1) terminated."));
-    expect(seen.splice(0)).toEqual(["1", "2", "3"]);
-    expect(JSON.parse(lost.description.cause ?? "").Attempts).toHaveLength(3);
-    expect(lost.description.error).toBe("States.TaskFailed");
-    await job(failing("OutOfMemoryError"));
-    expect(seen).toEqual(["1"]);
-  });
-
   it("starts every node, tells the main one's address to the others only, and ends with the main one", async () => {
     const seen: Record<string, string | undefined>[] = [];
     const { output } = await job(

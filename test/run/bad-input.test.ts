@@ -121,14 +121,52 @@ describe("bad input", () => {
     expect(causes.get(second)).toEqual(["collection_error", 0]);
   });
 
-  it("a corrupt checkpoint: the file and both hashes; nothing is trained on it", async () => {
+  it("a corrupt checkpoint: the file and both hashes, before anything is played by it", async () => {
     await copyFinishedRun();
-    const weights = join(tiny.store, policyPrefix("r", 1), "model.safetensors");
-    truncateSync(weights, 1000);
-    const result = await t1("evaluate", "r", "--pool", tiny.pool, "--episodes", "1", "--local", tiny.store);
-    expect(result.code).not.toBe(0);
-    expect(result.stderr).toContain("model.safetensors");
+    truncateSync(join(tiny.store, policyPrefix("r", 1), "model.safetensors"), 1000);
+    const before = filesOf(tiny.store);
+    const evaluate = (...words: string[]) =>
+      t1("evaluate", "r", "--pool", tiny.pool, "--episodes", "1", "--local", tiny.store, ...words);
+    const corrupt =
+      /corrupt checkpoint: runs\/r\/policies\/000001\/model\.safetensors: expected \d+ bytes with SHA-256 \w{64}, got 1000 bytes with SHA-256 \w{64}\n {2}fix: restore/;
+    expect(await evaluate()).toMatchObject({ code: 2, stderr: expect.stringMatching(corrupt) });
+    expect(await evaluate("--policy", "7")).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/no such version of the policy: .*000007\/: .*versions 0, 1\n {2}fix: /),
+    });
+    expect(filesOf(tiny.store)).toEqual(before);
+    const fork = ["--set", "policy={run: r}"];
+    expect(
+      await t1("run", "start", tiny.config, "--name", "fork", "--local", tiny.store, ...fork),
+    ).toMatchObject({ code: 2, stderr: expect.stringMatching(corrupt) });
+    // What was played before is enough for what does not need it.
+    expect((await t1("run", "resume", "r", "--local", tiny.store)).code).toBe(0);
   });
+
+  it.each(["policies", "critics", "optimizers"])(
+    "corrupt %s of the version that a run goes on from",
+    async kind => {
+      await copyFinishedRun();
+      // One more iteration to go.
+      const run = join(tiny.store, "runs/r/run.json");
+      writeFileSync(run, readFileSync(run, "utf8").replace('"iterations": 1', '"iterations": 2'));
+      const folder = join(tiny.store, "runs/r", kind, "000001");
+      const file = readdirSync(folder).find(name => name.endsWith(".safetensors")) ?? "";
+      const bytes = readFileSync(join(folder, file));
+      bytes[bytes.length - 3] ^= 1;
+      writeFileSync(join(folder, file), bytes);
+      const before = filesOf(tiny.store);
+      for (const words of [
+        ["run", "resume", "r"],
+        ["run", "start", tiny.config, "--name", "r", "--continue"],
+      ])
+        expect(await t1(...words, "--local", tiny.store)).toMatchObject({
+          code: 2,
+          stderr: expect.stringContaining(`corrupt checkpoint: runs/r/${kind}/000001/${file}`),
+        });
+      expect(filesOf(tiny.store)).toEqual(before);
+    },
+  );
 
   it("a trajectory that was changed after its iteration was closed stops training before any weight changes", async () => {
     await copyFinishedRun();
@@ -246,6 +284,13 @@ describe("bad input", () => {
     return t1Through(["unshare", "-Urm", "sh", "-c", `${change} && exec "$@"`, "sh"], ...words);
   }
 });
+
+/** What lies in a store, but for the lease, which every command takes, and what the store keeps for itself. */
+function filesOf(store: string): readonly string[] {
+  return readdirSync(store, { recursive: true, encoding: "utf8" })
+    .filter(name => !/owner\.json|^\.t1-store/.test(name))
+    .sort();
+}
 
 async function playFinishedRun(): Promise<TinyRun> {
   const run = await makeTinyRun(SMALL);

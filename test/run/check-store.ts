@@ -17,7 +17,7 @@ import { readManifest, verifyFolder } from "../../src/store/manifest.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { readState } from "../../src/store/run-state.ts";
 
-/** @returns how many attempts were begun and never finished */
+/** @returns how many attempts were begun and never recorded */
 export async function checkFinishedRun(store: ObjectStore, run: string): Promise<number> {
   const { config } = await readRun(store, run);
   const { iterations } = config.training;
@@ -39,8 +39,9 @@ export async function checkFinishedRun(store: ObjectStore, run: string): Promise
       const prefix = episodePrefix(phase, episode);
       expect(await readAdmitted(store, prefix)).toBe(attempt);
       for (const begun of await listAttempts(store, prefix)) {
-        if ((await store.head(episodeKey(attemptPrefix(prefix, begun)))) === undefined) interrupted++;
-        else if (begun !== attempt)
+        const key = episodeKey(attemptPrefix(prefix, begun));
+        if ((await store.head(key)) === undefined) interrupted++;
+        else if (begun !== attempt && (await readJson(store, key, EpisodeRecord)).failure === undefined)
           throw new Error(`${prefix}: attempt ${begun} finished beside the admitted ${attempt}`);
       }
       const record = await readJson(store, episodeKey(attemptPrefix(prefix, attempt)), EpisodeRecord);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
 import { SamplerServer } from "../../src/sampler/serve/sampler-server.ts";
 import { SglangSampler } from "../../src/sampler/sglang/sglang-sampler.ts";
@@ -72,5 +72,23 @@ describe("served sampler", { timeout: 120_000 }, () => {
       tokens = Int32Array.from([...tokens, ...here.tokens, 4, 5]);
       routesHeld = tokens.length - 3;
     }
+  });
+
+  it("goes on with a server that took the place of the one it had, and gives the same again", async () => {
+    const options = { sampler: behind, store: stored.store, host: "127.0.0.1" };
+    const first = await SamplerServer.open({ ...options, port: 0 });
+    const { url } = first;
+    const asking = new SglangSampler({ url, model: stored.model, firstPauseMs: 20 });
+    onTestFinished(() => asking[Symbol.asyncDispose]());
+    const request = {
+      ...{ tokens: Int32Array.of(3, 1, 2), routesHeld: 0, sampling: { temperature: 1, topP: 1, topK: 0 } },
+      ...{ stop: [], maxNewTokens: 9, seed: "a".repeat(32), policy: stored.policies[1] },
+    };
+    const before = await asking.generate(request);
+    await first[Symbol.asyncDispose]();
+    // As one of ECS begins: nobody has told it what to serve.
+    const second = await SamplerServer.open({ ...options, port: Number(new URL(url).port) });
+    onTestFinished(() => second[Symbol.asyncDispose]());
+    expectEqual(await asking.generate(request), before);
   });
 });

@@ -2,8 +2,9 @@
 // moment and started again, it goes on. Words: a JSON of StormSettings.
 import { join } from "node:path";
 import { readAssembly } from "../../src/local/assembly.ts";
+import { containerProcess } from "../../src/local-run/container-process.ts";
 import { openMachines } from "../../src/local-run/machines.ts";
-import { containerProcess, driverInProcess } from "../../src/local-run/programs.ts";
+import { driverInProcess } from "../../src/local-run/programs-in-process.ts";
 import { SharedGroups } from "../../src/local-run/shared-groups.ts";
 import { synthesizedAssembly } from "../../src/local-run/synthesized-assembly.ts";
 import { TaskGate } from "../../src/local-run/task-gate.ts";
@@ -77,7 +78,7 @@ const functions = Object.fromEntries(
   ]),
 );
 const machines = await openMachines({
-  ...{ store, folder: settings.folder, concurrency, shared },
+  ...{ store, folder: settings.folder, concurrency, shared, sharesPlaces: true },
   assembly: { ...assembly, functions },
   driver: stormyDriver(openDriver, { groupSize: concurrency, log }),
   trainer: stormyTrainer(

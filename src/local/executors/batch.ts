@@ -1,29 +1,22 @@
 // `batch:submitJob`: a job of one node or many, tried as often as its retry strategy says. Error names in
 // error-names.ts; a job that fails is `States.TaskFailed` with the job as cause.
 import { z } from "zod";
+import { Failure } from "../../failure/errors.ts";
 import type { TaskContext, TaskExecutor, TaskRequest } from "../executor.ts";
 import type { Json, JsonObject } from "../json-value.ts";
 import { StateError } from "../state-error.ts";
-import { environmentOf, type Program, type ProgramEnd, runProgram } from "./program.ts";
+import { type AttemptEnd, mayTryAgain, RetryStrategy } from "./batch-retry.ts";
+import { environmentOf, type Program, runProgram } from "./program.ts";
 
 export interface JobDefinition {
   readonly program: Program;
   readonly environment?: Readonly<Record<string, string>>;
   /** A multi-node job when it is given; node 0 is the main one, and the job ends with it. */
   readonly nodeCount?: number;
-  /** All tries together, 1 to 10. */
-  readonly attempts?: number;
-  readonly evaluateOnExit?: readonly ExitRule[];
-  /** Per try. */
+  /** Left out, there is one try. */
+  readonly retryStrategy?: RetryStrategy;
+  /** Per try, of all nodes together. */
   readonly timeoutSeconds?: number;
-}
-
-/** The first rule that fits a failed try decides; patterns may end in `*`. */
-interface ExitRule {
-  readonly onExitCode?: string;
-  readonly onReason?: string;
-  readonly onStatusReason?: string;
-  readonly action: "RETRY" | "EXIT";
 }
 
 export interface JobQueue {
@@ -50,7 +43,7 @@ const Arguments = z.looseObject({
         .optional(),
     })
     .optional(),
-  RetryStrategy: z.looseObject({ Attempts: z.int().min(1).max(10).optional() }).optional(),
+  RetryStrategy: RetryStrategy.optional(),
   Timeout: z.looseObject({ AttemptDurationSeconds: z.int().min(60).optional() }).optional(),
 });
 type Arguments = z.output<typeof Arguments>;
@@ -108,7 +101,7 @@ async function runJob(
   queue: JobQueue,
 ): Promise<{ readonly job: JsonObject; readonly error?: unknown }> {
   const createdMs = context.now();
-  const tries: { readonly end: ProgramEnd; readonly startMs: number; readonly stopMs: number }[] = [];
+  const tries: { readonly end: AttemptEnd; readonly startMs: number; readonly stopMs: number }[] = [];
   const describe = (status: "SUCCEEDED" | "FAILED", statusReason: string): JsonObject => ({
     Attempts: tries.map(({ end, startMs, stopMs }) => ({
       Container: {
@@ -116,11 +109,12 @@ async function runJob(
         ...(end.reason !== undefined && { Reason: end.reason }),
       },
       StartedAt: startMs,
-      StatusReason: statusReason,
+      StatusReason: end.statusReason,
       StoppedAt: stopMs,
     })),
     Container: {
       ...(tries.at(-1)?.end.exitCode !== undefined && { ExitCode: tries.at(-1)?.end.exitCode }),
+      ...(tries.at(-1)?.end.reason !== undefined && { Reason: tries.at(-1)?.end.reason }),
       Command: given.ContainerOverrides?.Command ?? [],
     },
     CreatedAt: createdMs,
@@ -143,38 +137,15 @@ async function runJob(
       ),
     };
   }
-  const attempts = given.RetryStrategy?.Attempts ?? definition.attempts ?? 1;
+  const strategy = given.RetryStrategy ?? definition.retryStrategy ?? {};
   for (let attempt = 1; ; attempt++) {
     const startMs = context.now();
     const end = await runAttempt(request, context, given, definition, attempt);
     tries.push({ end, startMs, stopMs: context.now() });
-    if (end.exitCode === 0) return { job: describe("SUCCEEDED", "Essential container in task exited") };
-    const statusReason = end.reason ?? "Essential container in task exited";
-    if (
-      context.signal.aborted ||
-      attempt >= attempts ||
-      !mayRetry(definition.evaluateOnExit ?? [], end, statusReason)
-    )
-      return { job: describe("FAILED", statusReason), error: end.error };
+    if (end.exitCode === 0) return { job: describe("SUCCEEDED", end.statusReason) };
+    if (context.signal.aborted || !mayTryAgain(strategy, attempt, end))
+      return { job: describe("FAILED", end.statusReason), error: end.error };
   }
-}
-
-/** Without rules every failure is tried again; where no rule fits, too. */
-function mayRetry(
-  rules: readonly ExitRule[],
-  { exitCode, reason = "" }: ProgramEnd,
-  statusReason: string,
-): boolean {
-  const fits = (pattern: string | undefined, text: string) =>
-    pattern === undefined ||
-    (pattern.endsWith("*") ? text.startsWith(pattern.slice(0, -1)) : text === pattern);
-  const rule = rules.find(
-    ({ onExitCode, onReason, onStatusReason }) =>
-      fits(onExitCode, exitCode === undefined ? "" : String(exitCode)) &&
-      fits(onReason, reason) &&
-      fits(onStatusReason, statusReason),
-  );
-  return rule?.action !== "EXIT";
 }
 
 /** One try: all nodes at once, over when the main node is. */
@@ -184,7 +155,7 @@ async function runAttempt(
   given: Arguments,
   definition: JobDefinition,
   attempt: number,
-): Promise<ProgramEnd> {
+): Promise<AttemptEnd> {
   const stop = new AbortController();
   const onAbort = () => stop.abort();
   if (context.signal.aborted) onAbort();
@@ -224,9 +195,22 @@ async function runAttempt(
   const [end] = await Promise.all([nodes[0].finally(() => stop.abort()), Promise.allSettled(nodes)]);
   clearTimeout(timer);
   context.signal.removeEventListener("abort", onAbort);
-  return isTimedOut
-    ? { exitCode: end.exitCode === 0 ? 137 : end.exitCode, reason: "Job attempt duration exceeded timeout" }
-    : end;
+  if (isTimedOut)
+    return {
+      exitCode: end.exitCode === 0 ? 137 : end.exitCode,
+      statusReason: "Job attempt duration exceeded timeout",
+      error: new Failure(
+        "StageTimedOut",
+        `a try of job ${given.JobName} took more than ${timeoutSeconds} s`,
+        {
+          retryable: false,
+        },
+      ),
+      isTimedOut,
+    };
+  const statusReason =
+    end.exitCode === undefined ? "Task failed to start" : "Essential container in task exited";
+  return { statusReason, ...end, isTimedOut };
 }
 
 /** `TargetNodes` is `n`, `n:`, `n:m` or `:m`. */

@@ -1,6 +1,7 @@
 // What a container or job runs: a function of this process, or a child process with the entry point and environment of
 // the image. Ended as a container is: SIGTERM to all of its processes, SIGKILL when the stop time is over.
 import { spawn } from "node:child_process";
+import { constants } from "node:os";
 import { z } from "zod";
 
 export interface ProgramRun {
@@ -18,7 +19,10 @@ export interface ProgramRun {
 export interface ProgramEnd {
   readonly exitCode?: number;
   readonly stopCode?: string;
+  /** Of the container. */
   readonly reason?: string;
+  /** Of a job's attempt, e.g. a host that was lost. */
+  readonly statusReason?: string;
   /** What a function threw; a service does not see it. */
   readonly error?: unknown;
 }
@@ -92,18 +96,9 @@ function runProcess(
     // The container ends with its first process; what that left behind goes with it.
     child.on("exit", (code, signal) => {
       kill("SIGKILL");
-      end({ exitCode: code ?? 128 + (SIGNAL_NUMBERS[signal ?? ""] ?? 0) });
+      end({ exitCode: code ?? 128 + (signal === null ? 0 : constants.signals[signal]) });
     });
     if (run.signal.aborted) stop();
     else run.signal.addEventListener("abort", stop);
   });
 }
-
-const SIGNAL_NUMBERS: Readonly<Record<string, number>> = {
-  SIGHUP: 1,
-  SIGINT: 2,
-  SIGABRT: 6,
-  SIGKILL: 9,
-  SIGSEGV: 11,
-  SIGTERM: 15,
-};

@@ -1,4 +1,5 @@
 // What goes between the sampler's worker thread and its client.
+import type { ErrorMessage } from "../../failure/error-message.ts";
 import type { GenerateRequest, Generation } from "../sampler.ts";
 
 export interface WorkerSettings {
@@ -15,4 +16,4 @@ export type ToWorker =
 
 export type FromWorker =
   | { readonly kind: "generated"; readonly id: number; readonly generation: Generation }
-  | { readonly kind: "failed"; readonly id: number; readonly error: unknown };
+  | { readonly kind: "failed"; readonly id: number; readonly error: ErrorMessage };

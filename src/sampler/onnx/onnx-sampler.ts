@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
+import { type ErrorMessage, fromErrorMessage } from "../../failure/error-message.ts";
 import { Failure } from "../../failure/errors.ts";
 import type { GenerateRequest, Generation, Sampler } from "../sampler.ts";
 import type { FromWorker, ToWorker, WorkerSettings } from "./messages.ts";
@@ -58,12 +59,7 @@ export class OnnxSampler implements Sampler {
     const pending = this.#pending.get(message.id);
     this.#pending.delete(message.id);
     if (message.kind === "generated") pending?.resolve(message.generation);
-    else
-      pending?.reject(
-        message.error instanceof Error && message.error.name === "AbortError"
-          ? message.error
-          : unavailable(message.error),
-      );
+    else pending?.reject(errorOf(message.error));
   }
 
   #end(error: Error): void {
@@ -71,6 +67,12 @@ export class OnnxSampler implements Sampler {
     for (const { reject } of this.#pending.values()) reject(unavailable(this.#ended));
     this.#pending.clear();
   }
+}
+
+function errorOf(error: ErrorMessage): Error {
+  if (error.name === "AbortError") return new DOMException(error.message, "AbortError");
+  // A policy that is not whole stays so however often it is asked for.
+  return error.name === "InputError" ? fromErrorMessage(error) : unavailable(fromErrorMessage(error));
 }
 
 function unavailable(cause: unknown): Failure {

@@ -1,6 +1,7 @@
 // Thread of the sampler: ONNX Runtime blocks the thread it computes in, so it must not be the one that waits for
 // sandboxes. Loads the policy that a request names from the store, once per version.
 import { parentPort, workerData } from "node:worker_threads";
+import { toErrorMessage } from "../../failure/error-message.ts";
 import { readModelFolder } from "../../model/model-folder.ts";
 import { openStore } from "../../store/open-store.ts";
 import type { PolicyReference } from "../sampler.ts";
@@ -12,13 +13,16 @@ const store = await openStore(storeUrl);
 const cancels = new Map<number, () => void>();
 let current: { readonly prefix: string; readonly engine: Promise<Engine> } | undefined;
 
-/** Requests for another version wait until the answers of the last one are out: no episode mixes two. */
+/**
+ * Requests for another version wait until the answers of the last one are out: no episode mixes two. A version that
+ * cannot be loaded is loaded anew when it is asked for again; until then the last one stays.
+ */
 function engineFor({ prefix, version }: PolicyReference): Promise<Engine> {
   if (current?.prefix === prefix) return current.engine;
-  const before = current?.engine;
+  const before = current;
   const engine = (async () => {
     const model = await readModelFolder(store, prefix, "language");
-    const loaded = await before?.catch(() => undefined);
+    const loaded = await before?.engine.catch(() => undefined);
     if (loaded === undefined || JSON.stringify(loaded.config) !== JSON.stringify(model.config)) {
       await loaded?.[Symbol.asyncDispose]();
       return Engine.open(model, version, { threads, cacheBytes });
@@ -27,6 +31,9 @@ function engineFor({ prefix, version }: PolicyReference): Promise<Engine> {
     return loaded;
   })();
   current = { prefix, engine };
+  engine.catch(() => {
+    if (current?.engine === engine) current = before;
+  });
   return engine;
 }
 
@@ -49,7 +56,7 @@ async function handle(message: Exclude<ToWorker, { kind: "close" }>): Promise<Fr
     cancels.set(id, cancel);
     return { kind: "generated", id, generation: await generation };
   } catch (error) {
-    return { kind: "failed", id, error };
+    return { kind: "failed", id, error: toErrorMessage(error) };
   } finally {
     cancels.delete(id);
   }

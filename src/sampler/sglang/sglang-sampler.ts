@@ -27,6 +27,7 @@ export interface SglangSettings {
   readonly modelPathOf?: ((policy: PolicyReference) => string) | undefined;
   /** An answer from another policy than the one asked for is a Failure, or comes with its own version. */
   readonly otherVersion?: "refuse" | "record";
+  /** As left out, about as long as it takes to replace a server that died. */
   readonly tries?: number;
   readonly connectMs?: number;
   /** Of one try, waiting for a place in the batch included. */
@@ -57,7 +58,7 @@ export class SglangSampler implements Sampler {
       });
     const Agent = url.protocol === "https:" ? HttpsAgent : HttpAgent;
     this.#agent = new Agent({ keepAlive: true, maxSockets: 1_024 });
-    this.#settings = { tries: 6, connectMs: 10_000, answerMs: 900_000, modelPathOf: keyOf, ...settings };
+    this.#settings = { tries: 10, connectMs: 10_000, answerMs: 900_000, modelPathOf: keyOf, ...settings };
   }
 
   /**
@@ -68,7 +69,6 @@ export class SglangSampler implements Sampler {
   async generate(request: GenerateRequest): Promise<ServedGeneration> {
     const { policy, signal } = request;
     if (signal?.aborted) throw gaveUp();
-    await orGiveUp(this.#useWeights(policy), signal);
     const body = encodeRequest(request);
     const generation = await this.#post(
       "/generate",
@@ -76,6 +76,7 @@ export class SglangSampler implements Sampler {
       answerBytes(request, this.#settings.model),
       signal,
       text => readAnswer(text, request, this.#settings.model, this.#settings.url),
+      policy,
     );
     if (generation.policyVersion === policy.version || this.#settings.otherVersion === "record")
       return generation;
@@ -108,12 +109,14 @@ export class SglangSampler implements Sampler {
     return loading;
   }
 
+  /** @param policy has to be served before each try: a server that was replaced meanwhile has no weights, or others */
   async #post<Result>(
     path: string,
     body: string,
     maxAnswerBytes: number,
     signal: AbortSignal | undefined,
     read: (text: string) => Result,
+    policy?: PolicyReference,
   ): Promise<Result> {
     const { url, apiKey, tries, connectMs, answerMs } = this.#settings;
     const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
@@ -121,17 +124,23 @@ export class SglangSampler implements Sampler {
     let problem = "";
     for (let failures = 0; failures < tries; failures++) {
       if (failures > 0) await this.#pause(failures, signal);
+      if (policy !== undefined) await orGiveUp(this.#useWeights(policy), signal);
+      const loaded = this.#loaded;
+      let mayBeAnother = false;
       try {
         const answer = await postJson(new URL(path, url), body, settings);
         if (answer.status === 200) return read(answer.text);
         if (!AGAIN.has(answer.status)) throw refused(answer, `${url}${path}`);
         problem = `${answer.status}: ${reasonOf(answer)}`;
+        mayBeAnother = answer.status === 503;
       } catch (error) {
         if (error instanceof InputError || !(error instanceof Error)) throw error;
         if (error.name === "AbortError") throw error;
         if (!(error instanceof UnusableAnswer || "code" in error || error.constructor === Error)) throw error;
         problem = error.message || error.name;
+        mayBeAnother = !(error instanceof UnusableAnswer);
       }
+      if (mayBeAnother && this.#loaded === loaded) this.#loaded = undefined;
     }
     throw new Failure("SamplerUnavailable", `${url}${path} did not answer in ${tries} tries: ${problem}`, {
       retryable: true,

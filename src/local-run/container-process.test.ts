@@ -1,9 +1,12 @@
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, it, onTestFinished } from "vitest";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { runProgram } from "../local/executors/program.ts";
-import { containerProcess } from "./programs.ts";
+import { containerProcess } from "./container-process.ts";
 
 it("a container's process asks a bucket as whoever runs it, as a task does by its role", async () => {
   const asked: string[] = [];
@@ -29,4 +32,27 @@ it("a container's process asks a bucket as whoever runs it, as a task does by it
   );
   expect(end.exitCode).not.toBe(0);
   expect(asked[0], String(end.error)).toContain(`Credential=${process.env.AWS_ACCESS_KEY_ID}/`);
+});
+
+it("a driver's process asks the engine that the runner asks, and no other in its place", async () => {
+  vi.stubEnv("DOCKER_HOST", "tcp://elsewhere:2375");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const folder = await mkdtemp(join(tmpdir(), "t1-process-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const end = await runProgram(
+    containerProcess("driver", () => {}),
+    {
+      environment: {
+        ...{ T1_STORE_URL: folder, T1_PHASE: "runs/r/iterations/000000/", T1_EPISODES: "0" },
+        ...{ T1_POLICY_VERSION: "0", T1_SANDBOXES: "docker" },
+      },
+      command: undefined,
+      signal: new AbortController().signal,
+      sleep: async () => {},
+    },
+  );
+  expect([end.exitCode, String(end.error)]).toEqual([
+    2,
+    expect.stringContaining("no engine of this machine: tcp://elsewhere:2375: DOCKER_HOST"),
+  ]);
 });

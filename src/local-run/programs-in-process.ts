@@ -1,17 +1,13 @@
-// What driver tasks and training jobs run on this machine: the container's work in this process, or the container's own
-// entry point as a process of its own.
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+// What driver tasks and training jobs run in this process: the work of their containers.
 import { z } from "zod";
-import { Failure, InputError, InvariantError } from "../failure/errors.ts";
+import { Failure, InvariantError } from "../failure/errors.ts";
 import { exitCodeOf } from "../failure/exit-code.ts";
-import { type Program, type ProgramRun, runProgram } from "../local/executors/program.ts";
+import type { Program, ProgramRun } from "../local/executors/program.ts";
 import type { OnRunEvent } from "../pipeline/run-events.ts";
 import { type RunGroupServices, runGroup } from "../pipeline/run-group.ts";
 import { type TrainerSettings, TrainerThread } from "../pipeline/trainer-thread.ts";
 import { type PhasePrefix, parsePhase } from "../store/keys.ts";
 import type { SharedGroups } from "./shared-groups.ts";
-import { ROOT } from "./synthesized-assembly.ts";
 
 const GroupEnvironment = z.object({
   T1_PHASE: z.string(),
@@ -110,69 +106,4 @@ function parse<Schema extends z.ZodType>(
   throw new InvariantError("a machine starts a program with another environment than it reads", {
     problems: z.prettifyError(parsed.error),
   });
-}
-
-const EpisodeLine = z.object({ episode: z.int() });
-const StepLine = z.object({ step: z.int(), of: z.int() });
-/** Of what a process printed, for the error that it ended with. */
-const KEPT_CHARACTERS = 4_000;
-
-/** The entry point of the container's image. */
-export function containerProcess(container: "driver" | "trainer", onEvent: OnRunEvent): Program {
-  return {
-    kind: "function",
-    run: async run => {
-      let printed = "";
-      let line = "";
-      const end = await runProgram(
-        {
-          kind: "process",
-          entryPoint: [...diesWithUs(), process.execPath, join(ROOT, "containers", container, "main.ts")],
-          folder: ROOT,
-          onOutput: chunk => {
-            const text = Buffer.from(chunk).toString("utf8");
-            printed = `${printed}${text}`.slice(-KEPT_CHARACTERS);
-            const lines = `${line}${text}`.split("\n");
-            line = lines.pop() ?? "";
-            for (const one of lines) report(one, onEvent);
-          },
-        },
-        { ...run, environment: { ...ownIdentity(), ...run.environment } },
-      );
-      return end.exitCode === 0 ? end : { ...end, error: errorOf(end.exitCode, printed, container) };
-    },
-  };
-}
-
-/** Whoever runs this stands for the role that a container's task has: by these the AWS SDK finds credentials. */
-function ownIdentity(): Record<string, string> {
-  const names = Object.keys(process.env).filter(name => name === "HOME" || name.startsWith("AWS_"));
-  return Object.fromEntries(names.map(name => [name, process.env[name] ?? ""]));
-}
-
-/** A runner that is killed takes its programs along, as a lost host would; by util-linux, where it is there. */
-function diesWithUs(): readonly string[] {
-  return existsSync("/usr/bin/setpriv") ? ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--"] : [];
-}
-
-/** What containers print is made for logs; of it progress is read. */
-function report(line: string, onEvent: OnRunEvent): void {
-  let printed: unknown;
-  try {
-    printed = JSON.parse(line);
-  } catch {
-    return;
-  }
-  if (EpisodeLine.safeParse(printed).success) onEvent({ kind: "episode" });
-  const step = StepLine.safeParse(printed);
-  if (step.success) onEvent({ kind: "train-step", done: step.data.step, total: step.data.of });
-}
-
-function errorOf(code: number | undefined, printed: string, container: string): Error {
-  // The line in which it said why begins with the name of the command.
-  const said = printed.slice(printed.lastIndexOf("t1: ") + 1 ? printed.lastIndexOf("t1: ") + 4 : 0).trim();
-  const text = said === "" ? `the ${container} ended with exit code ${code ?? "none"}` : said;
-  if (code === 2) return new InputError(text);
-  if (code === 70) return new InvariantError(text);
-  return new Failure("DriverLost", text, { retryable: true });
 }

@@ -1,0 +1,110 @@
+// The sampler of a run as a deployment has it: the program of its container, at an address of this machine alone, which
+// all drivers ask. One that ends is started again at the same address, as ECS replaces a task; it is told anew what to
+// serve by whoever asks it first.
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Failure } from "../failure/errors.ts";
+import type { ProgramEnd } from "../local/executors/program.ts";
+import type { OnRunEvent } from "../pipeline/run-events.ts";
+import { runContainer } from "./container-process.ts";
+
+export interface ServedSamplerOptions {
+  readonly storeUrl: string;
+  readonly threads: number;
+  /** Of parked caches. */
+  readonly cacheBytes: number;
+  /** Told of an end that nobody asked for. */
+  readonly onEvent: OnRunEvent;
+}
+
+/** What it prints once it can be asked. */
+const SERVING = /^serving .* at (http:\S+)$/;
+/** When the run ends nobody waits for an answer any more; with a runner that was killed neither. */
+const GRACE_SECONDS = 2;
+/** For a step that is being computed, or a model that is being loaded. */
+const STOP_TIMEOUT_SECONDS = 30;
+const FIRST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 10_000;
+
+export class ServedSampler implements AsyncDisposable {
+  /** `http://127.0.0.1:port`, the same for as long as this lives. */
+  readonly url: string;
+  /** Other users of this machine can reach the port; only who has the key is answered. */
+  readonly key: string;
+  readonly #stop: AbortController;
+  readonly #over: Promise<void>;
+
+  private constructor(url: string, key: string, stop: AbortController, over: Promise<void>) {
+    this.url = url;
+    this.key = key;
+    this.#stop = stop;
+    this.#over = over;
+  }
+
+  /** @throws what the program ended with, when it ends before it serves */
+  static async open(options: ServedSamplerOptions): Promise<ServedSampler> {
+    const key = randomBytes(32).toString("hex");
+    const stop = new AbortController();
+    const serving = Promise.withResolvers<string>();
+    const start = (port: string, onServing: (url: string) => void): Promise<ProgramEnd> =>
+      runContainer(
+        "sampler",
+        {
+          environment: {
+            T1_STORE_URL: options.storeUrl,
+            T1_SAMPLER_KEY: key,
+            T1_THREADS: String(options.threads),
+            T1_CACHE_BYTES: String(options.cacheBytes),
+            ...{ T1_HOST: "127.0.0.1", T1_PORT: port, T1_GRACE_SECONDS: String(GRACE_SECONDS) },
+          },
+          command: undefined,
+          signal: stop.signal,
+          sleep: ms => sleep(ms),
+        },
+        {
+          stopTimeoutSeconds: STOP_TIMEOUT_SECONDS,
+          onLine: line => {
+            const url = SERVING.exec(line)?.[1];
+            if (url !== undefined) onServing(url);
+          },
+        },
+      );
+    const first = start("0", serving.resolve);
+    const url = await Promise.race([serving.promise, first.then(end => Promise.reject(errorOf(end)))]);
+    const over = keepServing(first, onServing => start(new URL(url).port, onServing), stop.signal, options);
+    return new ServedSampler(url, key, stop, over);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#over;
+  }
+}
+
+/** Starts it again whenever it ends, until the signal fires and it has ended by that. */
+async function keepServing(
+  first: Promise<ProgramEnd>,
+  start: (onServing: () => void) => Promise<ProgramEnd>,
+  signal: AbortSignal,
+  { onEvent }: ServedSamplerOptions,
+): Promise<void> {
+  let end = await first;
+  let pauseMs = FIRST_PAUSE_MS;
+  while (!signal.aborted) {
+    onEvent({ kind: "trouble", state: "sampler", text: `${errorOf(end).message}; it is started again` });
+    await sleep(pauseMs, undefined, { signal }).catch(() => {});
+    if (signal.aborted) return;
+    pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    end = await start(() => {
+      pauseMs = FIRST_PAUSE_MS;
+    });
+  }
+}
+
+/** A server has no good end of its own. */
+function errorOf({ error, exitCode }: ProgramEnd): Error {
+  if (error instanceof Error) return error;
+  return new Failure("SamplerUnavailable", `the sampler ended with exit code ${exitCode ?? "none"}`, {
+    retryable: true,
+  });
+}
