@@ -47,7 +47,7 @@ export function addEpisodeCommand(program: Command): void {
     .option("--out <file>", "file to write; stdout when left out")
     .addHelpText("after", "\natif: the Agent Trajectory Interchange Format, version 1.8, as Harbor reads it.")
     .action(async (run: string, episode: number, options: ExportOptions) => {
-      const store = await openStore(options.local);
+      const store = await openStore(options.local, "read");
       const { evaluation, iteration, out } = options;
       const phase =
         evaluation === undefined ? iterationPrefix(run, iteration) : evaluationPrefix(run, evaluation);

@@ -45,7 +45,7 @@ export function addEvaluateCommand(program: Command): void {
       "\nAn evaluation that was made is read, not repeated. Exit code 1 says that more than 2 % of its episodes failed, which makes it invalid.",
     )
     .action(async (run: string, options: EvaluateOptions) => {
-      const store = await openStore(options.local);
+      const store = await openStore(options.local, "change");
       const version = options.policy ?? (await readState(store, run)).state.policyPublished;
       const pool = basename(options.pool);
       const nameOf = (of: number): string => `${pool}-v${`${of}`.padStart(6, "0")}-x${options.episodes}`;

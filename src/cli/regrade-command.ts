@@ -50,7 +50,7 @@ export function addRegradeCommand(program: Command): void {
       "\nA run keeps what its episodes left when its config says verifier.keepFiles: true. Files that a hardened verifier had left out were not kept.",
     )
     .action(async (run: string, options: RegradeOptions) => {
-      const store = await openStore(options.local);
+      const store = await openStore(options.local, "change");
       const { config } = await readRun(store, run);
       const phases = await phasesOf(store, run, options);
       const progress = new Progress({ stream: process.stderr });

@@ -77,7 +77,7 @@ export function addRunCommand(program: Command): void {
     .addOption(budgetOption())
     .action(async (run: string, options: RunOptions) => {
       if (isOnStack(options)) return (await onStack()).resumeOnStack(run, options);
-      const opened = await openStore(options.local);
+      const opened = await openStore(options.local, "change");
       await resumeLocally(opened, run, options);
       await finish(opened, run, options);
     });
@@ -89,7 +89,7 @@ export function addRunCommand(program: Command): void {
       .option("--every <seconds>", "with --stack: how often to look", seconds, 5),
   ).action(async (run: string, options: RunOptions & { every: number }) => {
     if (isOnStack(options)) return (await onStack()).watchOnStack(run, options);
-    await watchRun(await openStore(options.local), run, options.json === true);
+    await watchRun(await openStore(options.local, "read"), run, options.json === true);
   });
 
   store(
@@ -101,7 +101,7 @@ export function addRunCommand(program: Command): void {
       .option("--now", "with --stack: abort what is at work; finished episodes stay"),
   ).action(async (run: string, options: RunOptions & { now?: boolean }) => {
     if (isOnStack(options)) return (await onStack()).stopOnStack(run, options);
-    const opened = await openStore(options.local);
+    const opened = await openStore(options.local, "change");
     const from = await readState(opened, run);
     const { config } = await readRun(opened, run);
     if (from.state.policyPublished >= config.training.iterations)
@@ -120,7 +120,7 @@ export function addRunCommand(program: Command): void {
   store(command.command("list").description("list the runs of a store")).action(
     async (options: RunOptions) => {
       if (isOnStack(options)) return (await onStack()).listOnStack(options);
-      const opened = await openStore(options.local);
+      const opened = await openStore(options.local, "read");
       const runs = await listRuns(opened);
       readableRuns(runs);
       print(

@@ -1,6 +1,6 @@
 // Whole runs through the command line.
 import type { ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readClosed } from "../../src/pipeline/close.ts";
@@ -70,6 +70,37 @@ describe("a run", () => {
     const words = ["--pool", tiny.pool, "--episodes", "1", "--local", tiny.store];
     const evaluated = await t1("evaluate", "whole", ...words);
     expect(evaluated.code, evaluated.stderr).toBe(0);
+  });
+
+  it("is read without a change to its store, and a name with a slip makes none", async () => {
+    const copy = join(tiny.folder, "copy");
+    cpSync(tiny.store, copy, { recursive: true });
+    rmSync(join(copy, ".t1-store"), { recursive: true });
+    const files = (): string[] => readdirSync(copy, { recursive: true, encoding: "utf8" }).sort();
+    const before = files();
+    const readers = [
+      ["run", "list"],
+      ["run", "watch", "whole"],
+      ["report", "whole", "--out", join(tiny.folder, "report.html")],
+      ["episode", "export", "whole", "0", "--out", join(tiny.folder, "episode.json")],
+      ["cost", "whole"],
+    ];
+    for (const words of readers) {
+      const { code, stderr } = await t1(...words, "--local", copy);
+      expect(code, stderr).toBe(0);
+    }
+    expect(files()).toEqual(before);
+    const nowhere = join(tiny.folder, "typo");
+    for (const words of [
+      ["run", "list"],
+      ["run", "resume", "whole"],
+      ["evaluate", "whole", "--pool", tiny.pool],
+    ])
+      expect(await t1(...words, "--local", nowhere), words.join(" ")).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(`no such store: ${nowhere}`),
+      });
+    expect(existsSync(nowhere)).toBe(false);
   });
 
   it("refuses a second runner while the first works, and goes on after a stop", async () => {
