@@ -22,7 +22,7 @@ import { openStore } from "../store/open-store.ts";
 import { decodeChunks } from "../trajectory/chunk.ts";
 import { writeOut } from "./output.ts";
 import { ownVersion } from "./own-version.ts";
-import { parseCount } from "./parse-count.ts";
+import { parseNumber } from "./parse-count.ts";
 import { storeOption } from "./store-option.ts";
 
 interface ExportOptions {
@@ -39,9 +39,9 @@ export function addEpisodeCommand(program: Command): void {
     .command("export")
     .description("write an episode in the form that other programs read")
     .argument("<run>", "name of the run")
-    .argument("<episode>", "its number in the iteration", parseCount)
+    .argument("<episode>", "its number in the iteration", parseNumber)
     .addOption(storeOption())
-    .option("--iteration <n>", "iteration it belongs to", parseCount, 0)
+    .option("--iteration <n>", "iteration it belongs to", parseNumber, 0)
     .option("--evaluation <name>", "evaluation it belongs to, instead of an iteration")
     .addOption(new Option("--format <format>", "form").choices(["atif"]).default("atif"))
     .option("--out <file>", "file to write; stdout when left out")
