@@ -1,15 +1,19 @@
 // `t1 evaluate`: a version of a run's policy on a pool, beside the version the run began with.
-import { basename } from "node:path";
+import { basename, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Comparison, EvaluationSummary } from "../evaluation/summary.ts";
+import { InputError } from "../failure/errors.ts";
+import { assertEvaluationOf } from "../pipeline/plan.ts";
+import { readRun } from "../pipeline/run-record.ts";
 import { compare, summarise } from "../pipeline/summarise-evaluation.ts";
-import { closedKey, evaluationPrefix } from "../store/keys.ts";
+import { closedKey, evaluationPrefix, manifestKey, policiesPrefix, policyPrefix } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
 import { withLocalRun } from "./local-runner.ts";
 import { jsonOption, print } from "./output.ts";
-import { parseCount, parsePositiveCount } from "./parse-count.ts";
+import { parseNumber, parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { type LocalTaskOptions, localOptions, processesOption } from "./run-locally.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
@@ -19,6 +23,7 @@ import { formatTable, percent, signedInterval } from "./table.ts";
 interface EvaluateOptions extends LocalTaskOptions {
   readonly local: string;
   readonly pool: string;
+  readonly name?: string;
   readonly policy?: number;
   readonly baseline: number;
   readonly episodes: number;
@@ -32,8 +37,9 @@ export function addEvaluateCommand(program: Command): void {
       "run a policy and its baseline on a pool; prints resolved rates, rewards and paired differences with 95 % intervals over tasks",
     )
     .requiredOption("--pool <dir>", "folder of tasks")
-    .option("--policy <version>", "version to evaluate; the newest when left out", parseCount)
-    .option("--baseline <version>", "version to compare with", parseCount, 0)
+    .option("--name <name>", "what the results are kept as; the name of the pool's folder when left out")
+    .option("--policy <version>", "version to evaluate; the newest when left out", parseNumber)
+    .option("--baseline <version>", "version to compare with", parseNumber, 0)
     .option("--episodes <n>", "episodes per task", parsePositiveCount, 3)
     .addOption(storeOption())
     .addOption(sandboxesOption())
@@ -42,13 +48,15 @@ export function addEvaluateCommand(program: Command): void {
     .addOption(jsonOption())
     .addHelpText(
       "after",
-      "\nAn evaluation that was made is read, not repeated. Exit code 1 says that more than 2 % of its episodes failed, which makes it invalid.",
+      "\nAn evaluation that was made is read, not repeated; of a pool of the same name with other tasks it is refused. Exit code 1 says that more than 2 % of its episodes failed, which makes it invalid.",
     )
     .action(async (run: string, options: EvaluateOptions) => {
       const store = await openStore(options.local, "change");
       const version = options.policy ?? (await readState(store, run)).state.policyPublished;
-      const pool = basename(options.pool);
+      await assertPolicies(store, run, [options.baseline, version]);
+      const pool = options.name ?? basename(resolve(options.pool));
       const nameOf = (of: number): string => `${pool}-v${`${of}`.padStart(6, "0")}-x${options.episodes}`;
+      const { config } = await readRun(store, run);
       const progress = new Progress({ stream: process.stderr });
       const result = await withLocalRun(
         store,
@@ -60,9 +68,15 @@ export function addEvaluateCommand(program: Command): void {
           const of = async (number: number, which: string): Promise<EvaluationSummary> => {
             const evaluation = nameOf(number);
             const pool = { folder: options.pool, episodes: options.episodes };
+            const phase = evaluationPrefix(run, evaluation);
             // One that was closed is only read.
-            if ((await store.head(closedKey(evaluationPrefix(run, evaluation)))) === undefined)
+            if ((await store.head(closedKey(phase))) === undefined)
               await evaluate(`${run}-${session}-${which}`, { run, evaluation, version: number, pool });
+            else
+              await assertEvaluationOf(
+                { phase, poolFolder: pool.folder, repeats: pool.episodes, seed: config.seed },
+                { store },
+              );
             return summarise({ run, name: evaluation }, { store });
           };
           const baseline = await of(options.baseline, "baseline");
@@ -91,6 +105,20 @@ export function addEvaluateCommand(program: Command): void {
         process.exitCode = 1;
       }
     });
+}
+
+/** Before anything is planned: what is evaluated has to be there. */
+async function assertPolicies(store: ObjectStore, run: string, versions: readonly number[]): Promise<void> {
+  for (const version of versions) {
+    if ((await store.head(manifestKey(policyPrefix(run, version)))) !== undefined) continue;
+    const there = await Array.fromAsync(store.folders(policiesPrefix(run)));
+    throw new InputError({
+      what: "no such policy",
+      where: policyPrefix(run, version),
+      expected: `expected one of versions ${there.map(Number).join(", ")}`,
+      fix: "choose by --policy and --baseline; keep.policyEvery says which versions a run keeps",
+    });
+  }
 }
 
 function formatResult(

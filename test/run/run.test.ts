@@ -1,7 +1,7 @@
 // Whole runs through the command line.
 import type { ChildProcess } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readClosed } from "../../src/pipeline/close.ts";
 import { iterationPrefix } from "../../src/store/keys.ts";
@@ -251,8 +251,28 @@ describe("a run", () => {
       policy: { taskCount: 12, missingCount: 0, valid: true },
       gain: { taskCount: 12 },
     });
+    // Another pool of the same name has other results, and none of a policy that is not there.
+    const other = join(tiny.folder, "other", basename(tiny.pool));
+    cpSync(join(tiny.pool, "task-000"), join(other, "task-000"), { recursive: true });
+    const evaluate = (...words: string[]) =>
+      t1("evaluate", "watched", "--episodes", "2", "--local", tiny.store, ...words);
+    expect(await evaluate("--pool", other)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/has other tasks: .*pool-v000000-x2.*task-001\n.*--name/),
+    });
+    expect(await evaluate("--pool", other, "--name", "other", "--policy", "7")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("expected one of versions 0, 1, 2"),
+    });
+    expect((await Array.fromAsync(store.folders("runs/watched/evaluations/"))).filter(isOther)).toEqual([]);
+    const apart = await evaluate("--pool", other, "--name", "other", "--json");
+    expect(JSON.parse(apart.stdout), apart.stderr).toMatchObject({ pool: "other", policy: { taskCount: 1 } });
   });
 });
+
+function isOther(evaluation: string): boolean {
+  return evaluation.startsWith("other");
+}
 
 /** @throws when the process ends before */
 async function untilWritten(store: ObjectStore, key: string, child: ChildProcess): Promise<void> {
