@@ -1,5 +1,6 @@
 // The `t1` command.
 import { Command, CommanderError } from "commander";
+import { InputError } from "../failure/errors.ts";
 import { EXIT_CODES } from "../failure/exit-code.ts";
 import { hasCode } from "../store/file-errors.ts";
 import { addConfigCommand } from "./config-command.ts";
@@ -40,9 +41,22 @@ process.stdout.on("error", error => {
 });
 
 try {
+  assertWorkingFolder();
   await program.parseAsync();
 } catch (error) {
   // Commander has printed usage mistakes itself; asking for help is none.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else process.exitCode = reportError(error, text => process.stderr.write(text));
+}
+
+/** A shell may stand in a folder that was removed: no relative path leads anywhere. */
+function assertWorkingFolder(): void {
+  try {
+    process.cwd();
+  } catch (cause) {
+    throw new InputError(
+      { what: "the folder in which this shell stands was removed", fix: "cd to another folder" },
+      { cause },
+    );
+  }
 }

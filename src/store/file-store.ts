@@ -3,18 +3,7 @@
 // taken, or by `rename` under the lock of its key, after comparing. Locks and unfinished files lie in `.t1-store`.
 import { createHash } from "node:crypto";
 import { constants, type Stats } from "node:fs";
-import {
-  access,
-  type FileHandle,
-  link,
-  lstat,
-  mkdir,
-  open,
-  realpath,
-  rename,
-  stat,
-  unlink,
-} from "node:fs/promises";
+import { access, type FileHandle, link, lstat, open, realpath, rename, stat, unlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { InputError } from "../failure/errors.ts";
@@ -32,6 +21,7 @@ import {
 import { withFileLock } from "./file-lock.ts";
 import { linkIfFree, makeFolder, removeIfEmpty, syncFolder, unlinkIfPresent } from "./file-steps.ts";
 import { listFolder, listNames } from "./list-folder.ts";
+import { makeFolders } from "./make-folders.ts";
 import { assertKey, assertPrefix, PRIVATE_SEGMENT } from "./object-key.ts";
 import type {
   ObjectHead,
@@ -340,14 +330,21 @@ class FileStore implements ObjectStore {
 }
 
 async function makeRoot(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true });
-  if (first === undefined) return;
-  for (let folder = path; folder !== dirname(first); folder = dirname(folder))
-    await syncFolder(dirname(folder));
+  for (const folder of makeFolders(path).toReversed()) await syncFolder(dirname(folder));
 }
 
 function attributeOpenError(error: unknown, path: string, use: StoreUse): unknown {
   if (hasCode(error, "ENOTDIR", "EEXIST")) return notAFolder(path, error);
+  if (use === "create" && hasCode(error, "ENOENT"))
+    return new InputError(
+      {
+        what: "store cannot be made",
+        where: path,
+        expected: `expected a place where folders can be made, got ${String(error)}`,
+        fix: "choose another folder",
+      },
+      { cause: error },
+    );
   if (use === "read" && hasCode(error, "EACCES", "EPERM"))
     return new InputError(
       {
