@@ -91,8 +91,7 @@ export function addEvaluateCommand(program: Command): void {
             gain: await compare(store, run, nameOf(options.baseline), nameOf(version)),
           };
         },
-      );
-      progress.clear();
+      ).finally(() => progress.clear());
       print(
         options,
         result,

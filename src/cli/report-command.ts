@@ -29,10 +29,9 @@ export function addReportCommand(program: Command): void {
       const progress = new Progress({ stream: process.stderr });
       progress.begin(`reading ${run}`);
       const { text, iterationCount, evaluationCount, episodeCount, leftOutCount, problems } =
-        await makeReport(store, run);
+        await makeReport(store, run).finally(() => progress.clear());
       const file = resolve(options.out);
       await writeOut(file, text);
-      progress.clear();
       const result = {
         run,
         file,
