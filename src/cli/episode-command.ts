@@ -3,14 +3,13 @@ import { type Command, Option } from "commander";
 import { toAtif } from "../agent/atif.ts";
 import { TranscriptTurn } from "../agent/transcript.ts";
 import { InputError } from "../failure/errors.ts";
-import { EpisodeRecord } from "../pipeline/records.ts";
+import { readEpisodeRecord } from "../pipeline/episode-record.ts";
 import { readRun } from "../pipeline/run-record.ts";
 import { readAdmitted } from "../store/claim.ts";
-import { readJson, readJsonLines } from "../store/json.ts";
+import { readJsonLines } from "../store/json.ts";
 import {
   arraysKey,
   attemptPrefix,
-  episodeKey,
   episodePrefix,
   evaluationPrefix,
   iterationPrefix,
@@ -19,6 +18,7 @@ import {
 } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
+import { readHashed } from "../store/read-hashed.ts";
 import { decodeChunks } from "../trajectory/chunk.ts";
 import { writeOut } from "./output.ts";
 import { ownVersion } from "./own-version.ts";
@@ -75,15 +75,18 @@ async function exportAtif(
     });
   }
   const at = attemptPrefix(prefix, attempt);
-  const record = await readJson(store, episodeKey(at), EpisodeRecord);
-  const found = record.arraysSha256 === undefined ? undefined : await store.get(arraysKey(at));
+  const record = await readEpisodeRecord(store, at);
+  const arrays =
+    record.arraysSha256 === undefined
+      ? undefined
+      : await readHashed(store, arraysKey(at), record.arraysSha256, "not the trajectory of the episode");
   const trajectory = toAtif({
     sessionId: `${prefix.replaceAll("/", "-")}${attempt}`,
     version: ownVersion(),
     protocol: config.agent.protocol,
     modelName: `${run} version ${record.policyVersion}`,
     transcript: await readJsonLines(store, transcriptKey(at), TranscriptTurn),
-    chunks: found === undefined ? [] : decodeChunks(found.body, arraysKey(at)),
+    chunks: arrays === undefined ? [] : decodeChunks(arrays, arraysKey(at)),
     endReason: record.endReason,
   });
   if (trajectory === undefined) {

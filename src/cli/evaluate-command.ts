@@ -3,10 +3,18 @@ import { basename, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Comparison, EvaluationSummary } from "../evaluation/summary.ts";
 import { InputError } from "../failure/errors.ts";
+import { readClosed } from "../pipeline/close.ts";
 import { assertEvaluationOf } from "../pipeline/plan.ts";
 import { readRun } from "../pipeline/run-record.ts";
 import { compare, summarise } from "../pipeline/summarise-evaluation.ts";
-import { closedKey, evaluationPrefix, manifestKey, policiesPrefix, policyPrefix } from "../store/keys.ts";
+import {
+  closedKey,
+  evaluationPrefix,
+  manifestKey,
+  type PhasePrefix,
+  policiesPrefix,
+  policyPrefix,
+} from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { readState } from "../store/run-state.ts";
@@ -77,6 +85,7 @@ export function addEvaluateCommand(program: Command): void {
                 { phase, poolFolder: pool.folder, repeats: pool.episodes, seed: config.seed },
                 { store },
               );
+            await assertPolicyOf(store, phase, number);
             return summarise({ run, name: evaluation }, { store });
           };
           const baseline = await of(options.baseline, "baseline");
@@ -104,6 +113,17 @@ export function addEvaluateCommand(program: Command): void {
         process.exitCode = 1;
       }
     });
+}
+
+async function assertPolicyOf(store: ObjectStore, phase: PhasePrefix, version: number): Promise<void> {
+  const { policyVersion } = await readClosed(store, phase);
+  if (policyVersion === version) return;
+  throw new InputError({
+    what: "the evaluation of another policy",
+    where: closedKey(phase),
+    expected: `expected version ${version}, got ${policyVersion}`,
+    fix: "restore the object from a copy",
+  });
 }
 
 /** Before anything is planned: what is evaluated has to be there. */

@@ -128,8 +128,17 @@ async function assertSamePlan(
   });
 }
 
-export function readPlan(store: ObjectStore, phase: PhasePrefix): Promise<readonly PlannedEpisode[]> {
-  return readJsonLines(store, planKey(phase), PlannedEpisode);
+/** @throws InputError when it is not there, or not whole: what it does not list would not exist */
+export async function readPlan(store: ObjectStore, phase: PhasePrefix): Promise<readonly PlannedEpisode[]> {
+  const plan = await readJsonLines(store, planKey(phase), PlannedEpisode);
+  const wrong = plan.findIndex(({ episode }, index) => episode !== index);
+  if (plan.length > 0 && wrong === -1) return plan;
+  throw new InputError({
+    what: "corrupt plan",
+    where: planKey(phase),
+    expected: `expected episodes numbered from 0, got ${plan.length === 0 ? "none" : `${plan[wrong].episode} in line ${wrong + 1}`}`,
+    fix: "restore it from a copy",
+  });
 }
 
 async function planLines(
