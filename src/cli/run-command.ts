@@ -47,15 +47,14 @@ export function addRunCommand(program: Command): void {
     .option(
       "--set <key=value>",
       "a setting that wins over the config's; may be given again, e.g. --set seed=1 --set reward.kind=binary",
-      (value: string, before: string[]) => [...before, value],
-      [],
+      (value: string, before: readonly string[] = []) => [...before, value],
     )
     .option("--continue", "go on with the run when it is there already")
     .addOption(budgetOption())
     .action(
       async (
         configFile: string,
-        options: RunOptions & { name: string; set: string[]; continue?: boolean },
+        options: RunOptions & { name: string; set?: readonly string[]; continue?: boolean },
       ) => {
         if (isOnStack(options)) return (await onStack()).startOnStack(configFile, options);
         const opened = await openStore(options.local);
