@@ -80,12 +80,21 @@ async function exportAtif(
     record.arraysSha256 === undefined
       ? undefined
       : await readHashed(store, arraysKey(at), record.arraysSha256, "not the trajectory of the episode");
+  const transcript = await readJsonLines(store, transcriptKey(at), TranscriptTurn);
+  const turnCount = transcript.filter(({ purpose }) => purpose === undefined).length;
+  if (turnCount !== record.turnCount)
+    throw new InputError({
+      what: "not the whole transcript of the episode",
+      where: transcriptKey(at),
+      expected: `expected ${record.turnCount} turns, got ${turnCount}`,
+      fix: "restore the object from a copy",
+    });
   const trajectory = toAtif({
     sessionId: `${prefix.replaceAll("/", "-")}${attempt}`,
     version: ownVersion(),
     protocol: config.agent.protocol,
     modelName: `${run} version ${record.policyVersion}`,
-    transcript: await readJsonLines(store, transcriptKey(at), TranscriptTurn),
+    transcript,
     chunks: arrays === undefined ? [] : decodeChunks(arrays, arraysKey(at)),
     endReason: record.endReason,
   });

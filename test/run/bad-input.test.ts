@@ -184,6 +184,14 @@ describe("bad input", () => {
       renameSync(theirs, mine);
       renameSync(`${mine}.aside`, theirs);
     };
+    const transcript = join(one, "transcript.jsonl");
+    const whole = readFileSync(transcript);
+    writeFileSync(transcript, "");
+    expect(await exported()).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/not the whole transcript .*transcript\.jsonl: expected \d turns, got 0/),
+    });
+    writeFileSync(transcript, whole);
     swap("arrays.safetensors");
     expect(await exported()).toMatchObject({
       code: 2,
