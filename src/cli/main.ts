@@ -37,8 +37,11 @@ addCostCommand(program);
 // `t1 … | head`: who reads no further wants no more.
 process.stdout.on("error", error => {
   if (hasCode(error, "EPIPE")) process.exit();
-  throw error;
+  process.stderr.write(`t1: cannot write the output: ${error.message}\n`);
+  process.exit(2);
 });
+// Progress that nobody reads, or that has no room, is no reason to end a run.
+process.stderr.on("error", () => {});
 
 try {
   assertWorkingFolder();
