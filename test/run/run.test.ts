@@ -36,6 +36,14 @@ describe("a run", () => {
   it("is refused a name that is taken, and listed", async () => {
     const again = await t1("run", "start", tiny.config, "--name", "whole", "--local", tiny.store);
     expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("the run exists already")]);
+    const go = ["run", "start", tiny.config, "--name", "whole", "--local", tiny.store, "--continue"];
+    expect((await t1(...go)).code).toBe(0);
+    expect(await t1(...go, "--set", "training.gamma=0.5")).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(
+        /another config: .*run\.yaml.*; training\.gamma: 1, now 0\.5\n.*resume whole/,
+      ),
+    });
     const list = await t1("run", "list", "--local", tiny.store, "--json");
     const [run, ...others] = JSON.parse(list.stdout);
     expect(run).toMatchObject({ run: "whole", kind: "ppo", done: 3, iterations: 3, state: "done" });
