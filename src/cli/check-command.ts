@@ -119,9 +119,12 @@ async function checkAll(
     ending ??= (async () => sandboxes[Symbol.asyncDispose]())();
     return ending;
   };
-  const interruption = interruptOnSignals("stopping; the report keeps what was checked", () => {
-    endSandboxes().catch(() => undefined); // whoever waits for it gets the error
-  });
+  const interruption = interruptOnSignals(
+    { first: "stopping; the report keeps what was checked", goesOn: "the same command goes on" },
+    () => {
+      endSandboxes().catch(() => undefined); // whoever waits for it gets the error
+    },
+  );
   let failuresInARow = 0;
   try {
     const services = { sandboxes, images: imageServices(options.images, sandboxes), mode: options.mode };

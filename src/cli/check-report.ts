@@ -1,19 +1,11 @@
 // The report of `t1 tasks check`: a file of JSON lines, one per checked task, written as the results come. A check that
 // was killed goes on from it. What counts is the last line for a task, its content, and what it was checked with.
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import { Failure, InputError } from "../failure/errors.ts";
 import { TaskCheck } from "../pipeline/check-tasks.ts";
+import { makeFolders } from "../store/make-folders.ts";
 
 export const CheckEntry = z.strictObject({
   /** Of the task, below the checked folder. */
@@ -50,7 +42,7 @@ export class CheckReport {
       const entries = lines.flatMap(line => parseLine(line) ?? []);
       if (lines.length > 1 && entries.length === 0) throw new Error("it is no report of a check");
       this.#entries = new Map(entries.map(entry => [textOf(entry), entry]));
-      mkdirSync(dirname(file), { recursive: true });
+      makeFolders(dirname(file));
       this.#descriptor = openSync(file, "a");
       // What follows half a line begins on its own.
       if (text !== "" && !text.endsWith("\n")) writeSync(this.#descriptor, "\n");

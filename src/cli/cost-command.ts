@@ -43,7 +43,7 @@ export function addCostCommand(program: Command): void {
 }
 
 async function open(options: CostOptions): Promise<{ readonly store: ObjectStore; readonly shape: Shape }> {
-  if (!isOnStack(options)) return { store: await openStore(options.local), shape: DEFAULT_SHAPE };
+  if (!isOnStack(options)) return { store: await openStore(options.local, "read"), shape: DEFAULT_SHAPE };
   const { openStack } = await import("./stack-run.ts");
   const { deployment, store } = await openStack(options.stack);
   return { store, shape: deployment.shape };

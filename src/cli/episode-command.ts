@@ -3,14 +3,13 @@ import { type Command, Option } from "commander";
 import { toAtif } from "../agent/atif.ts";
 import { TranscriptTurn } from "../agent/transcript.ts";
 import { InputError } from "../failure/errors.ts";
-import { EpisodeRecord } from "../pipeline/records.ts";
+import { readEpisodeRecord } from "../pipeline/episode-record.ts";
 import { readRun } from "../pipeline/run-record.ts";
 import { readAdmitted } from "../store/claim.ts";
-import { readJson, readJsonLines } from "../store/json.ts";
+import { readJsonLines } from "../store/json.ts";
 import {
   arraysKey,
   attemptPrefix,
-  episodeKey,
   episodePrefix,
   evaluationPrefix,
   iterationPrefix,
@@ -19,10 +18,11 @@ import {
 } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
+import { readHashed } from "../store/read-hashed.ts";
 import { decodeChunks } from "../trajectory/chunk.ts";
 import { writeOut } from "./output.ts";
 import { ownVersion } from "./own-version.ts";
-import { parseCount } from "./parse-count.ts";
+import { parseNumber } from "./parse-count.ts";
 import { storeOption } from "./store-option.ts";
 
 interface ExportOptions {
@@ -39,15 +39,15 @@ export function addEpisodeCommand(program: Command): void {
     .command("export")
     .description("write an episode in the form that other programs read")
     .argument("<run>", "name of the run")
-    .argument("<episode>", "its number in the iteration", parseCount)
+    .argument("<episode>", "its number in the iteration", parseNumber)
     .addOption(storeOption())
-    .option("--iteration <n>", "iteration it belongs to", parseCount, 0)
+    .option("--iteration <n>", "iteration it belongs to", parseNumber, 0)
     .option("--evaluation <name>", "evaluation it belongs to, instead of an iteration")
     .addOption(new Option("--format <format>", "form").choices(["atif"]).default("atif"))
     .option("--out <file>", "file to write; stdout when left out")
     .addHelpText("after", "\natif: the Agent Trajectory Interchange Format, version 1.8, as Harbor reads it.")
     .action(async (run: string, episode: number, options: ExportOptions) => {
-      const store = await openStore(options.local);
+      const store = await openStore(options.local, "read");
       const { evaluation, iteration, out } = options;
       const phase =
         evaluation === undefined ? iterationPrefix(run, iteration) : evaluationPrefix(run, evaluation);
@@ -75,15 +75,27 @@ async function exportAtif(
     });
   }
   const at = attemptPrefix(prefix, attempt);
-  const record = await readJson(store, episodeKey(at), EpisodeRecord);
-  const found = record.arraysSha256 === undefined ? undefined : await store.get(arraysKey(at));
+  const record = await readEpisodeRecord(store, at);
+  const arrays =
+    record.arraysSha256 === undefined
+      ? undefined
+      : await readHashed(store, arraysKey(at), record.arraysSha256, "not the trajectory of the episode");
+  const transcript = await readJsonLines(store, transcriptKey(at), TranscriptTurn);
+  const turnCount = transcript.filter(({ purpose }) => purpose === undefined).length;
+  if (turnCount !== record.turnCount)
+    throw new InputError({
+      what: "not the whole transcript of the episode",
+      where: transcriptKey(at),
+      expected: `expected ${record.turnCount} turns, got ${turnCount}`,
+      fix: "restore the object from a copy",
+    });
   const trajectory = toAtif({
     sessionId: `${prefix.replaceAll("/", "-")}${attempt}`,
     version: ownVersion(),
     protocol: config.agent.protocol,
     modelName: `${run} version ${record.policyVersion}`,
-    transcript: await readJsonLines(store, transcriptKey(at), TranscriptTurn),
-    chunks: found === undefined ? [] : decodeChunks(found.body, arraysKey(at)),
+    transcript,
+    chunks: arrays === undefined ? [] : decodeChunks(arrays, arraysKey(at)),
     endReason: record.endReason,
   });
   if (trajectory === undefined) {

@@ -1,16 +1,21 @@
 // `t1 evaluate`: a version of a run's policy on a pool, beside the version the run began with.
-import { basename } from "node:path";
+import { basename, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Comparison, EvaluationSummary } from "../evaluation/summary.ts";
+import { InputError } from "../failure/errors.ts";
 import { assertCanEvaluate } from "../pipeline/checkpoints.ts";
+import { readClosed } from "../pipeline/close.ts";
+import { assertEvaluationOf } from "../pipeline/plan.ts";
+import { readRun } from "../pipeline/run-record.ts";
 import { compare, summarise } from "../pipeline/summarise-evaluation.ts";
-import { closedKey, evaluationPrefix } from "../store/keys.ts";
+import { closedKey, evaluationPrefix, type PhasePrefix } from "../store/keys.ts";
+import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
 import { withLocalRun } from "./local-runner.ts";
 import { jsonOption, print } from "./output.ts";
-import { parseCount, parsePositiveCount } from "./parse-count.ts";
+import { parseNumber, parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { type LocalTaskOptions, localOptions, processesOption } from "./run-locally.ts";
 import { samplerOption } from "./sampler-option.ts";
@@ -21,6 +26,7 @@ import { formatTable, percent, signedInterval } from "./table.ts";
 interface EvaluateOptions extends LocalTaskOptions {
   readonly local: string;
   readonly pool: string;
+  readonly name?: string;
   readonly policy?: number;
   readonly baseline: number;
   readonly episodes: number;
@@ -34,8 +40,9 @@ export function addEvaluateCommand(program: Command): void {
       "run a policy and its baseline on a pool; prints resolved rates, rewards and paired differences with 95 % intervals over tasks",
     )
     .requiredOption("--pool <dir>", "folder of tasks")
-    .option("--policy <version>", "version to evaluate; the newest when left out", parseCount)
-    .option("--baseline <version>", "version to compare with", parseCount, 0)
+    .option("--name <name>", "what the results are kept as; the name of the pool's folder when left out")
+    .option("--policy <version>", "version to evaluate; the newest when left out", parseNumber)
+    .option("--baseline <version>", "version to compare with", parseNumber, 0)
     .option("--episodes <n>", "episodes per task", parsePositiveCount, 3)
     .addOption(storeOption())
     .addOption(sandboxesOption())
@@ -45,13 +52,14 @@ export function addEvaluateCommand(program: Command): void {
     .addOption(jsonOption())
     .addHelpText(
       "after",
-      "\nAn evaluation that was made is read, not repeated. Exit code 1 says that more than 2 % of its episodes failed, which makes it invalid.",
+      "\nAn evaluation that was made is read, not repeated; of a pool of the same name with other tasks it is refused. Exit code 1 says that more than 2 % of its episodes failed, which makes it invalid.",
     )
     .action(async (run: string, options: EvaluateOptions) => {
-      const store = await openStore(options.local);
+      const store = await openStore(options.local, "change");
       const version = options.policy ?? (await readState(store, run)).state.policyPublished;
-      const pool = basename(options.pool);
+      const pool = options.name ?? basename(resolve(options.pool));
       const nameOf = (of: number): string => `${pool}-v${`${of}`.padStart(6, "0")}-x${options.episodes}`;
+      const { config } = await readRun(store, run);
       const progress = new Progress({ stream: process.stderr });
       const result = await withLocalRun(
         store,
@@ -66,9 +74,16 @@ export function addEvaluateCommand(program: Command): void {
           const of = async (number: number, which: string): Promise<EvaluationSummary> => {
             const evaluation = nameOf(number);
             const pool = { folder: options.pool, episodes: options.episodes };
+            const phase = evaluationPrefix(run, evaluation);
             // One that was closed is only read.
-            if ((await store.head(closedKey(evaluationPrefix(run, evaluation)))) === undefined)
+            if ((await store.head(closedKey(phase))) === undefined)
               await evaluate(`${run}-${session}-${which}`, { run, evaluation, version: number, pool });
+            else
+              await assertEvaluationOf(
+                { phase, poolFolder: pool.folder, repeats: pool.episodes, seed: config.seed },
+                { store },
+              );
+            await assertPolicyOf(store, phase, number);
             return summarise({ run, name: evaluation }, { store });
           };
           const baseline = await of(options.baseline, "baseline");
@@ -83,8 +98,7 @@ export function addEvaluateCommand(program: Command): void {
             gain: await compare(store, run, nameOf(options.baseline), nameOf(version)),
           };
         },
-      );
-      progress.clear();
+      ).finally(() => progress.clear());
       print(
         options,
         result,
@@ -97,6 +111,17 @@ export function addEvaluateCommand(program: Command): void {
         process.exitCode = 1;
       }
     });
+}
+
+async function assertPolicyOf(store: ObjectStore, phase: PhasePrefix, version: number): Promise<void> {
+  const { policyVersion } = await readClosed(store, phase);
+  if (policyVersion === version) return;
+  throw new InputError({
+    what: "the evaluation of another policy",
+    where: closedKey(phase),
+    expected: `expected version ${version}, got ${policyVersion}`,
+    fix: "restore the object from a copy",
+  });
 }
 
 function formatResult(

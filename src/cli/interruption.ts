@@ -7,15 +7,19 @@ export interface Interruption {
 }
 
 /**
- * @param says what the person reads who interrupts
+ * @param says what the person reads who interrupts, and what goes on then
  * @param onFirst called once, for what is to be ended at once
  */
-export function interruptOnSignals(says: string, onFirst: () => void = () => {}): Interruption {
+export function interruptOnSignals(
+  says: { readonly first: string; readonly goesOn: string },
+  onFirst: () => void = () => {},
+): Interruption {
   let received = false;
   const onSignal = (): void => {
+    // A line of its own, also behind a line of progress.
+    process.stderr.write(`\n${received ? `ended at once; ${says.goesOn}` : says.first}\n`);
     if (received) process.exit(130);
     received = true;
-    process.stderr.write(`\n${says}\n`);
     onFirst();
   };
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);

@@ -1,6 +1,6 @@
 // Everything a run needs on this machine: the store's lease, the deployed state machines, sandboxes, sampler and trainer,
 // opened together and closed together.
-import { mkdtemp, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { availableParallelism, hostname, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import type { RunConfig } from "../config/run-config.ts";
@@ -22,12 +22,15 @@ import { OnnxSampler } from "../sampler/onnx/onnx-sampler.ts";
 import type { Sampler } from "../sampler/sampler.ts";
 import { SglangSampler } from "../sampler/sglang/sglang-sampler.ts";
 import { IMAGES_VARIABLE } from "../sandbox/image/images-file.ts";
+import { openRunFolder } from "../sandbox/run-folder.ts";
 import type { SandboxProvider } from "../sandbox/sandbox.ts";
+import { makeFolder } from "../store/file-steps.ts";
 import { policyPrefix } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { acquireOwner, type OwnerLease } from "../store/owner-lease.ts";
 import { currentProcess } from "../store/process-identity.ts";
 import { readState } from "../store/run-state.ts";
+import { folderOfThisProcess, removeLeftovers } from "../store/temporary-file.ts";
 import { imageServices } from "./image-options.ts";
 import { interruptOnSignals } from "./interruption.ts";
 import type { SamplerKind } from "./sampler-option.ts";
@@ -75,7 +78,9 @@ export async function withLocalRun<T>(
   // What was opened is closed in reverse order, also when a later opening fails.
   const opened = new AsyncDisposableStack();
   try {
-    const interrupt = interruptOnSignals("stopping after the tasks at work; once more ends at once");
+    const goesOn = kind === "run" ? `t1 run resume ${run} goes on` : "the same command goes on";
+    const first = "stopping after the tasks at work; once more ends at once";
+    const interrupt = interruptOnSignals({ first, goesOn });
     opened.defer(interrupt.end);
     const sandboxes = opened.use(await openSandboxes(options.sandboxes));
     const lease = opened.use(
@@ -96,7 +101,7 @@ export async function withLocalRun<T>(
     const { session, folder } = openSession(store, run, kind, lease, assembly.machines);
     opened.defer(() => keepJournals(store, run, { folder, session }));
 
-    const workFolder = await mkdtemp(join(tmpdir(), "t1-run-"));
+    const workFolder = await openWorkFolder();
     opened.defer(() => rm(workFolder, { recursive: true, force: true }));
     const cores = config.threads === 0 ? availableParallelism() : config.threads;
     const images = imageServices(options.imagesFile, sandboxes);
@@ -105,7 +110,6 @@ export async function withLocalRun<T>(
     const programs = await openPrograms(opened, run, cores, options, {
       ...{ store, sandboxes, images, holder, shared },
     });
-    const goesOn = kind === "run" ? `t1 run resume ${run} goes on` : "the same command goes on";
     const gate = new TaskGate(async () => {
       ownership.assert();
       if (interrupt.received()) return `interrupted; ${goesOn}`;
@@ -136,6 +140,16 @@ export async function withLocalRun<T>(
   } finally {
     await opened.disposeAsync();
   }
+}
+
+/** A folder for as long as this process lives; those of runners that were killed are removed. */
+async function openWorkFolder(): Promise<string> {
+  const parent = join(openRunFolder(tmpdir()).path, "work");
+  await makeFolder(parent);
+  await removeLeftovers(parent);
+  const folder = folderOfThisProcess(parent);
+  await makeFolder(folder);
+  return folder;
 }
 
 /** A session that was killed goes on; else a new one begins, named by the number of the lease, which nobody else has. */

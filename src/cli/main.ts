@@ -1,5 +1,6 @@
 // The `t1` command.
 import { Command, CommanderError } from "commander";
+import { InputError } from "../failure/errors.ts";
 import { EXIT_CODES } from "../failure/exit-code.ts";
 import { hasCode } from "../store/file-errors.ts";
 import { addConfigCommand } from "./config-command.ts";
@@ -36,13 +37,29 @@ addCostCommand(program);
 // `t1 … | head`: who reads no further wants no more.
 process.stdout.on("error", error => {
   if (hasCode(error, "EPIPE")) process.exit();
-  throw error;
+  process.stderr.write(`t1: cannot write the output: ${error.message}\n`);
+  process.exit(2);
 });
+// Progress that nobody reads, or that has no room, is no reason to end a run.
+process.stderr.on("error", () => {});
 
 try {
+  assertWorkingFolder();
   await program.parseAsync();
 } catch (error) {
   // Commander has printed usage mistakes itself; asking for help is none.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else process.exitCode = reportError(error, text => process.stderr.write(text));
+}
+
+/** A shell may stand in a folder that was removed: no relative path leads anywhere. */
+function assertWorkingFolder(): void {
+  try {
+    process.cwd();
+  } catch (cause) {
+    throw new InputError(
+      { what: "the folder in which this shell stands was removed", fix: "cd to another folder" },
+      { cause },
+    );
+  }
 }

@@ -15,14 +15,20 @@ export function print(options: { readonly json?: boolean }, result: unknown, tex
 /** Writes the file that `--out` names. @throws InputError when it cannot be written */
 export async function writeOut(file: string, text: string): Promise<void> {
   await writeFile(file, text).catch(cause => {
-    throw new InputError(
-      {
-        what: "cannot write the file",
-        where: file,
-        expected: "a file in a folder that is there, has room and may be written to",
-        fix: "choose another --out",
-      },
-      { cause },
-    );
+    throw attributeWriteError(cause, "the file", file);
   });
+}
+
+/** @returns InputError for an error of the file system at what `--out` names; everything else as it is */
+export function attributeWriteError(error: unknown, what: string, where: string): unknown {
+  if (!(error instanceof Error && "syscall" in error)) return error;
+  return new InputError(
+    {
+      what: `cannot write ${what}`,
+      where,
+      expected: `a place that has room and may be written to, got ${error.message}`,
+      fix: "choose another --out",
+    },
+    { cause: error },
+  );
 }

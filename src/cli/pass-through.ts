@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "../failure/errors.ts";
 import type { Terminal } from "../sandbox/sandbox.ts";
+import { QuestionFilter } from "./terminal-questions.ts";
 
 export interface PersonsTerminal {
   readonly input: NodeJS.ReadStream;
@@ -12,14 +13,6 @@ export interface PersonsTerminal {
 const LOOK_MS = { least: 4, most: 40 };
 
 /**
- * Questions of programs to the terminal: status, cursor position (DSR), kind (DA). The sandbox's own answers them; the
- * person's would answer once more.
- * Source: https://invisible-island.net/xterm/ctlseqs/ctlseqs.html
- */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what it finds
-const QUESTIONS = /\x1b\[(?:\?6n|[56]n|[>=]?0?c)/g;
-
-/**
  * Resolves when the shell inside has ended. The person's terminal is then as it was before.
  *
  * @throws Failure when the sandbox is lost, RunStopped when the person's terminal is gone
@@ -27,6 +20,7 @@ const QUESTIONS = /\x1b\[(?:\?6n|[56]n|[>=]?0?c)/g;
 export async function passThrough(terminal: Terminal, { input, output }: PersonsTerminal): Promise<void> {
   let isOver = false;
   let gone: Failure | undefined;
+  const filter = new QuestionFilter();
   let sending: Promise<unknown> = Promise.resolve();
   const onKeys = (keys: Uint8Array): void => {
     sending = sending.then(() => terminal.send(keys)).catch(() => undefined); // reading finds out too
@@ -52,11 +46,11 @@ export async function passThrough(terminal: Terminal, { input, output }: Persons
   });
   try {
     for (let waitMs = LOOK_MS.least; !isOver; waitMs = Math.min(2 * waitMs, LOOK_MS.most)) {
-      if (await show(terminal, output)) waitMs = LOOK_MS.least;
+      if (await show(terminal, filter, output)) waitMs = LOOK_MS.least;
       await Promise.race([closed, sleep(waitMs)]);
     }
     if (gone !== undefined) throw gone;
-    await show(terminal, output);
+    await show(terminal, filter, output);
   } finally {
     output.off("resize", onResize);
     input.off("data", onKeys).off("end", onGone).pause();
@@ -67,12 +61,16 @@ export async function passThrough(terminal: Terminal, { input, output }: Persons
 }
 
 /** @returns whether there was anything */
-async function show(terminal: Terminal, output: NodeJS.WriteStream): Promise<boolean> {
+async function show(
+  terminal: Terminal,
+  filter: QuestionFilter,
+  output: NodeJS.WriteStream,
+): Promise<boolean> {
   const { head, tail, omittedBytes } = await terminal.readNew();
   if (head.length + tail.length === 0) return false;
   const gap = omittedBytes === 0 ? "" : `\r\n[… ${omittedBytes} bytes …]\r\n`;
   // As latin1, in which every byte is one character.
   const text = `${Buffer.from(head).toString("latin1")}${Buffer.from(gap).toString("latin1")}${Buffer.from(tail).toString("latin1")}`;
-  output.write(Buffer.from(text.replace(QUESTIONS, ""), "latin1"));
+  output.write(Buffer.from(filter.pass(text), "latin1"));
   return true;
 }

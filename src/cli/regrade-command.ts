@@ -10,7 +10,7 @@ import { openStore } from "../store/open-store.ts";
 import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { imageServices, imagesOption } from "./image-options.ts";
 import { jsonOption, print } from "./output.ts";
-import { parseCount } from "./parse-count.ts";
+import { parseNumber } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
 import { storeOption } from "./store-option.ts";
@@ -38,7 +38,7 @@ export function addRegradeCommand(program: Command): void {
       ),
     )
     .option("--task <name>", "only episodes of this task")
-    .option("--iteration <n>", "only this iteration; all when left out", parseCount)
+    .option("--iteration <n>", "only this iteration; all when left out", parseNumber)
     .option("--evaluation <name>", "an evaluation instead of iterations; wants --pool")
     .option("--pool <dir>", "folder of the tasks; the run's own pool when left out")
     .addOption(sandboxesOption())
@@ -50,7 +50,7 @@ export function addRegradeCommand(program: Command): void {
       "\nA run keeps what its episodes left when its config says verifier.keepFiles: true. Files that a hardened verifier had left out were not kept.",
     )
     .action(async (run: string, options: RegradeOptions) => {
-      const store = await openStore(options.local);
+      const store = await openStore(options.local, "change");
       const { config } = await readRun(store, run);
       const phases = await phasesOf(store, run, options);
       const progress = new Progress({ stream: process.stderr });

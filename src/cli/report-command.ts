@@ -25,14 +25,13 @@ export function addReportCommand(program: Command): void {
       "\nA run that is at work, was stopped or is damaged has a report too: it says what is missing. The file runs no script and loads nothing.",
     )
     .action(async (run: string, options: ReportOptions) => {
-      const store = await openStore(options.local);
+      const store = await openStore(options.local, "read");
       const progress = new Progress({ stream: process.stderr });
       progress.begin(`reading ${run}`);
       const { text, iterationCount, evaluationCount, episodeCount, leftOutCount, problems } =
-        await makeReport(store, run);
+        await makeReport(store, run).finally(() => progress.clear());
       const file = resolve(options.out);
       await writeOut(file, text);
-      progress.clear();
       const result = {
         run,
         file,

@@ -49,15 +49,14 @@ export function addRunCommand(program: Command): void {
     .option(
       "--set <key=value>",
       "a setting that wins over the config's; may be given again, e.g. --set seed=1 --set reward.kind=binary",
-      (value: string, before: string[]) => [...before, value],
-      [],
+      (value: string, before: readonly string[] = []) => [...before, value],
     )
     .option("--continue", "go on with the run when it is there already")
     .addOption(budgetOption())
     .action(
       async (
         configFile: string,
-        options: RunOptions & { name: string; set: string[]; continue?: boolean },
+        options: RunOptions & { name: string; set?: readonly string[]; continue?: boolean },
       ) => {
         if (isOnStack(options)) return (await onStack()).startOnStack(configFile, options);
         const opened = await openStore(options.local);
@@ -80,7 +79,7 @@ export function addRunCommand(program: Command): void {
     .addOption(budgetOption())
     .action(async (run: string, options: RunOptions) => {
       if (isOnStack(options)) return (await onStack()).resumeOnStack(run, options);
-      const opened = await openStore(options.local);
+      const opened = await openStore(options.local, "change");
       await resumeLocally(opened, run, options);
       await finish(opened, run, options);
     });
@@ -92,7 +91,7 @@ export function addRunCommand(program: Command): void {
       .option("--every <seconds>", "with --stack: how often to look", seconds, 5),
   ).action(async (run: string, options: RunOptions & { every: number }) => {
     if (isOnStack(options)) return (await onStack()).watchOnStack(run, options);
-    await watchRun(await openStore(options.local), run, options.json === true);
+    await watchRun(await openStore(options.local, "read"), run, options.json === true);
   });
 
   store(
@@ -104,7 +103,7 @@ export function addRunCommand(program: Command): void {
       .option("--now", "with --stack: abort what is at work; finished episodes stay"),
   ).action(async (run: string, options: RunOptions & { now?: boolean }) => {
     if (isOnStack(options)) return (await onStack()).stopOnStack(run, options);
-    const opened = await openStore(options.local);
+    const opened = await openStore(options.local, "change");
     const from = await readState(opened, run);
     const { config } = await readRun(opened, run);
     if (from.state.policyPublished >= config.training.iterations)
@@ -123,7 +122,7 @@ export function addRunCommand(program: Command): void {
   store(command.command("list").description("list the runs of a store")).action(
     async (options: RunOptions) => {
       if (isOnStack(options)) return (await onStack()).listOnStack(options);
-      const opened = await openStore(options.local);
+      const opened = await openStore(options.local, "read");
       const runs = await listRuns(opened);
       readableRuns(runs);
       print(

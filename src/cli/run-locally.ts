@@ -6,7 +6,7 @@ import { assertCanGoOn } from "../pipeline/checkpoints.ts";
 import { readOverlap } from "../pipeline/cloud-settings.ts";
 import { assertRunName } from "../pipeline/deployable.ts";
 import { describeSoftware, readRun } from "../pipeline/run-record.ts";
-import { startRun } from "../pipeline/start-run.ts";
+import { assertSameConfig, startRun } from "../pipeline/start-run.ts";
 import { runKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { advanceState, readState } from "../store/run-state.ts";
@@ -56,7 +56,10 @@ export async function startLocally(
 ): Promise<void> {
   assertRunName(run);
   await work(store, run, options, async progress => {
-    if (mayBeThere && (await store.head(runKey(run))) !== undefined) return goOn(store, run);
+    if (mayBeThere && (await store.head(runKey(run))) !== undefined) {
+      await assertSameConfig({ run, config, configFile }, { store });
+      return goOn(store, run);
+    }
     progress.begin("reading pool and model");
     const software = describeSoftware(ort.env.versions.common);
     await startRun({ run, config, configFile, software, createdAt: new Date() }, { store });

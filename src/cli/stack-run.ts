@@ -49,9 +49,9 @@ export async function openStack(name: string): Promise<Opened> {
 
 export async function startOnStack(
   configFile: string,
-  options: StackOptions & { readonly name: string; readonly set: readonly string[] },
+  options: StackOptions & { readonly name: string; readonly set?: readonly string[] },
 ): Promise<void> {
-  const config = parseRunConfig(await readConfig(configFile), configFile, [...options.set]);
+  const config = parseRunConfig(await readConfig(configFile), configFile, options.set);
   const opened = await openStack(options.stack);
   const progress = new Progress({ stream: process.stderr });
   await createStoredRun(

@@ -1,14 +1,17 @@
 // `t1 tasks`: generate pools, check them, try a task, list them.
-import { readdir, rm } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { InputError } from "../failure/errors.ts";
+import { hasCode } from "../store/file-errors.ts";
+import { makeFolders } from "../store/make-folders.ts";
+import type { GeneratedTask } from "../task/generate/compose.ts";
 import { generatePool, POOL_NAMES, POOLS, type PoolName } from "../task/generate/pools.ts";
 import { writeTask } from "../task/generate/write-task.ts";
 import { loadTask } from "../task/load.ts";
 import { openPool } from "../task/pool.ts";
 import { addCheckCommand } from "./check-command.ts";
-import { jsonOption, print } from "./output.ts";
+import { attributeWriteError, jsonOption, print } from "./output.ts";
 import { parallel } from "./parallel.ts";
 import { parseCount, parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
@@ -91,35 +94,67 @@ export function addTasksCommand(program: Command): void {
     });
 }
 
+/** @throws InputError when something else is there, or tasks cannot be written there */
 async function generate(
   pool: PoolName,
   folder: string,
   { count = POOLS[pool].count, seed, force }: { count?: number; seed: number; force?: boolean },
 ) {
-  const there = await readdir(folder).catch(() => []);
-  if (there.length === count && !force) return { pool, count, folder, kept: true };
+  const digits = `${count - 1}`.length;
+  const nameOf = (index: number): string => `${pool}-${`${index}`.padStart(digits, "0")}`;
+  const there = await entriesOf(folder);
   if (there.length > 0 && !force) {
+    const [first] = generatePool(pool, { count, seed });
+    if (there.length === count && (await isTask(first, join(folder, nameOf(0)))))
+      return { pool, count, folder, kept: true };
     throw new InputError({
       what: "another pool is there",
       where: folder,
-      expected: `${count} tasks or an empty folder, got ${there.length} entries`,
+      expected: `an empty folder or the same ${count} tasks, got ${there.length} entries`,
       fix: "add --force to write it anew, or choose another --out",
     });
   }
-  await rm(folder, { recursive: true, force: true });
+  const foreign = there.find(name => !new RegExp(`^${pool}-\\d+$`).test(name));
+  if (foreign !== undefined)
+    throw new InputError({
+      what: "what is there is no generated pool, and --force would delete it",
+      where: join(folder, foreign),
+      expected: `nothing but tasks named ${nameOf(0)}`,
+      fix: "move it, or choose another --out",
+    });
   const progress = new Progress({ stream: process.stderr });
   progress.begin(`writing ${pool}`, count);
-  const digits = `${count - 1}`.length;
-  let done = 0;
-  await parallel(
-    [...generatePool(pool, { count, seed })].entries(),
-    WRITES_AT_ONCE,
-    async ([index, task]) => {
-      const name = `${pool}-${`${index}`.padStart(digits, "0")}`;
-      await writeTask(task, { pool, name, folder: join(folder, name) });
-      progress.advance(++done);
-    },
-  );
-  progress.clear();
+  try {
+    await rm(folder, { recursive: true, force: true });
+    makeFolders(folder);
+    let done = 0;
+    await parallel(
+      [...generatePool(pool, { count, seed })].entries(),
+      WRITES_AT_ONCE,
+      async ([index, task]) => {
+        const name = nameOf(index);
+        await writeTask(task, { pool, name, folder: join(folder, name) });
+        progress.advance(++done);
+      },
+    );
+  } catch (cause) {
+    throw attributeWriteError(cause, "the tasks", folder);
+  } finally {
+    progress.clear();
+  }
   return { pool, count, folder, kept: false };
+}
+
+/** None where there is no folder. */
+async function entriesOf(folder: string): Promise<readonly string[]> {
+  return readdir(folder).catch(error => {
+    if (hasCode(error, "ENOENT")) return [];
+    throw attributeWriteError(error, "the tasks", folder);
+  });
+}
+
+/** Of tasks of another seed or count not even the first is the same. */
+async function isTask(task: GeneratedTask | undefined, folder: string): Promise<boolean> {
+  const instruction = await readFile(join(folder, "instruction.md"), "utf8").catch(() => undefined);
+  return task !== undefined && instruction === `${task.instruction}\n`;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { InputError } from "../failure/errors.ts";
 import { parseRunConfig } from "./parse-config.ts";
 
 const PPO = "kind: ppo\npolicy: base\ntasks:\n  pool: tasks\ntraining:\n  iterations: 3\n";
@@ -37,6 +38,8 @@ describe("run config", () => {
     ["kind: ppo\n  x: [", "not YAML: run.yaml:1"],
     ["kind: sft\ntasks:\n  pool: t\ntraining:\n  iterations: 1\n", "either policy"],
     ["", "the file"],
+    ["kind: *ppo\n", "not YAML: run.yaml: Unresolved alias"],
+    [`${PPO}rollout:\n  episodes: 1000000\n`, "run.yaml:8: rollout.episodes"],
     [`${PPO}agent:\n  protocol: terminus\n`, "run.yaml:8: agent.protocol"],
     [
       `${PPO}agent:\n  contextTokens: 40000\n  summary: {}\n`,
@@ -80,6 +83,22 @@ describe("run config", () => {
       "did you mean iterations?",
     );
     expect(() => parseRunConfig(PPO, "run.yaml", ["iterations"])).toThrow("not a setting: iterations");
+  });
+
+  it.each([
+    ["training.iterations=[", "training.iterations=["],
+    ["training.iterations=*three", "Unresolved alias"],
+    ["policy.run=base", "policy is a value"],
+    ["tasks.pool.folder.name=x", "tasks.pool is a value"],
+  ])("refuses the override %s as a mistake of whoever wrote it", (override, message) => {
+    const parse = () => parseRunConfig(PPO, "run.yaml", [override]);
+    expect(parse).toThrow(InputError);
+    expect(parse).toThrow(message);
+    expect(parse).toThrow(override);
+  });
+
+  it("takes an override below a key that is not there", () => {
+    expect(parseRunConfig(PPO, "run.yaml", ["rollout.episodes=4"]).rollout.episodes).toBe(4);
   });
 
   it("reports all problems at once", () => {

@@ -1,9 +1,10 @@
 // A config file as text to a checked RunConfig, with errors that name the line and what was probably meant.
-import { type Document, isMap, isScalar, LineCounter, parse, parseDocument } from "yaml";
+import { type Document, isMap, isScalar, LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import { nearestName } from "./nearest-name.ts";
 import { RunConfig } from "./run-config.ts";
+import { valueOfYaml } from "./yaml-value.ts";
 
 /**
  * @param text YAML
@@ -23,7 +24,7 @@ export function parseRunConfig(text: string, file: string, overrides: readonly s
     });
   }
   for (const override of overrides) applyOverride(document, override);
-  const parsed = RunConfig.safeParse(document.toJS());
+  const parsed = RunConfig.safeParse(valueOfYaml(document, file));
   const problems = parsed.success ? contradictions(parsed.data) : parsed.error.issues.flatMap(describeIssue);
   if (parsed.success && problems.length === 0) return parsed.data;
   const lineOf = (path: readonly PropertyKey[]): string => {
@@ -50,16 +51,24 @@ export function parseRunConfig(text: string, file: string, overrides: readonly s
 }
 
 function applyOverride(document: Document, override: string): void {
-  const [, path, value] = /^([\w.]+)=(.*)$/s.exec(override) ?? [];
-  if (path === undefined) {
-    throw new InputError({
-      what: "not a setting",
-      where: override,
-      expected: "path.to.key=value",
-      fix: "e.g. training.iterations=10",
-    });
-  }
-  document.setIn(path.split("."), parse(value));
+  const [, path, text] = /^([\w.]+)=(.*)$/s.exec(override) ?? [];
+  if (path === undefined) throw notASetting(override, "path.to.key=value");
+  const value = parseDocument(text, { prettyErrors: false });
+  const [broken] = value.errors;
+  if (broken !== undefined) throw notASetting(override, `a value in YAML: ${broken.message}`);
+  const keys = path.split(".");
+  // A value has no settings below it; what is not there yet is made.
+  const above = keys
+    .slice(1)
+    .map((_, index) => keys.slice(0, index + 1))
+    .find(one => document.hasIn(one) && !isMap(document.getIn(one)));
+  if (above !== undefined)
+    throw notASetting(override, `a key below which there are others, but ${above.join(".")} is a value`);
+  document.setIn(keys, valueOfYaml(value, override));
+}
+
+function notASetting(where: string, expected: string): InputError {
+  return new InputError({ what: "not a setting", where, expected, fix: "e.g. training.iterations=10" });
 }
 
 interface Problem {

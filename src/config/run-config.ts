@@ -1,8 +1,11 @@
 // The configuration of a run: one schema for everything a person sets. Each key says what it does and why its default
 // is what it is; `t1 config schema` prints them. Defaults are T1's (arXiv 2609.11042) where it names a value.
 import { z } from "zod";
+import { LAST_NUMBER } from "../store/keys.ts";
 
 const Count = z.int().positive();
+/** What is numbered in the store. */
+const Numbered = Count.max(LAST_NUMBER);
 const Rate = z.number().positive();
 const Share = z.number().min(0).max(1);
 
@@ -15,6 +18,7 @@ const ModelSource = z
       version: z
         .int()
         .nonnegative()
+        .max(LAST_NUMBER)
         .optional()
         .meta({ description: "Version to take; the newest when left out." }),
     }),
@@ -37,8 +41,10 @@ const Tasks = z
 
 const Rollout = z
   .strictObject({
-    episodes: Count.default(512).meta({ description: "Episodes an iteration trains on. 512: T1's batch." }),
-    launch: Count.optional().meta({
+    episodes: Numbered.default(512).meta({
+      description: "Episodes an iteration trains on. 512: T1's batch.",
+    }),
+    launch: Numbered.optional().meta({
       description:
         "Episodes started per iteration, at least `episodes`. Left out: as many as are trained on, so that no slow task is ever dropped. T1 started 560 for 512.",
     }),
@@ -46,7 +52,7 @@ const Rollout = z
       description:
         "wait: every started episode ends by itself. cut: when `episodes` are done the rest is cancelled, which drops the hardest tasks most; the report then shows whom it hit.",
     }),
-    attempts: Count.default(3).meta({
+    attempts: Numbered.default(3).meta({
       description:
         "Tries of the infrastructure per episode before it counts as a failure. 3: most faults pass with one repeat.",
     }),
@@ -225,7 +231,7 @@ const Critic = z
   .meta({ description: "Updates of the critic." });
 
 const ppoTraining = {
-  iterations: Count.meta({ description: "Iterations of the run." }),
+  iterations: Numbered.meta({ description: "Iterations of the run." }),
   gamma: Share.default(1).meta({
     description: "Discount per sampled token. 1: an episode's reward counts the same for all its tokens.",
   }),
@@ -259,7 +265,7 @@ const Evaluation = z
       description: "Folder of tasks, relative to this file; never one that results are claimed on.",
     }),
     every: Count.default(10).meta({ description: "Iterations between evaluations." }),
-    episodes: Count.default(1).meta({ description: "Episodes per task." }),
+    episodes: Numbered.default(1).meta({ description: "Episodes per task." }),
   })
   .meta({ description: "Evaluations during the run. Left out: none; `t1 evaluate` makes one at any time." });
 
@@ -322,7 +328,7 @@ const SftConfig = z.strictObject({
   }),
   model: NewModel.optional(),
   training: z.strictObject({
-    iterations: Count.meta({
+    iterations: Numbered.meta({
       description: "Iterations; each executes `rollout.episodes` demonstrations and trains on them.",
     }),
     passes: Count.default(1).meta({ description: "Passes over the demonstrations of an iteration." }),

@@ -65,7 +65,12 @@ async function synthesize(folder: string): Promise<void> {
       CDK_CONTEXT_JSON: JSON.stringify({ ...context, "aws:cdk:bundling-stacks": [] }),
     },
     stdio: ["ignore", "ignore", "pipe"],
+    // Ctrl-C at a terminal is meant for us: it would end the app, and that look like a bug of it.
+    detached: true,
   });
+  const end = () => child.kill();
+  process.once("exit", end);
+  child.once("close", () => process.off("exit", end));
   let printed = "";
   child.stderr.on("data", text => {
     printed += text;

@@ -3,21 +3,15 @@ import type { RewardConfig, RunConfig } from "../config/run-config.ts";
 import { Failure, InputError } from "../failure/errors.ts";
 import { readAdmitted } from "../store/claim.ts";
 import { encodeJson, readJson } from "../store/json.ts";
-import {
-  attemptPrefix,
-  closedKey,
-  episodeKey,
-  episodePrefix,
-  type PhasePrefix,
-  rewardKey,
-} from "../store/keys.ts";
+import { attemptPrefix, closedKey, episodePrefix, type PhasePrefix, rewardKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { sha256 } from "../store/sha256.ts";
 import { putOnce } from "../store/write-once.ts";
 import { isResolved } from "../verifier/report.ts";
 import { rewardConfigHash } from "../verifier/reward.ts";
+import { readEpisodeRecord } from "./episode-record.ts";
 import { readPlan } from "./plan.ts";
-import { ClosedPhase, EpisodeRecord, type PlannedEpisode, RewardRecord } from "./records.ts";
+import { ClosedPhase, type PlannedEpisode, RewardRecord } from "./records.ts";
 import { readAttempts } from "./score.ts";
 
 export interface CloseInput {
@@ -100,7 +94,7 @@ async function readOutcome(
     return { kind: "failed", entry: { episode, task, labels: last.labels, failure: last.failure } };
   }
   const at = attemptPrefix(prefix, attempt);
-  const record = await readJson(store, episodeKey(at), EpisodeRecord);
+  const record = await readEpisodeRecord(store, at);
   const { labels, turnCount, tokenCount, sampledTokenCount, endReason, report } = record;
   if (report === undefined)
     return { kind: "cancelled", entry: { episode, task, labels, tokenCount, turnCount } };

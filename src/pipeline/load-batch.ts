@@ -1,8 +1,7 @@
 // The closed episodes of an iteration as training reads them: bytes checked against the hashes of the closed list.
-import { InputError } from "../failure/errors.ts";
 import { arraysKey, attemptPrefix, episodePrefix, type PhasePrefix } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { sha256 } from "../store/sha256.ts";
+import { readHashed } from "../store/read-hashed.ts";
 import type { TrainingEpisode } from "../training/episode.ts";
 import { decodeChunks } from "../trajectory/chunk.ts";
 import type { ClosedEpisode, ClosedPhase } from "./records.ts";
@@ -26,16 +25,12 @@ async function loadEpisode(
   const id = `${episode}`;
   if (arraysSha256 === undefined) return { id, chunks: [], endReason, reward };
   const key = arraysKey(attemptPrefix(episodePrefix(phase, episode), attempt));
-  const found = await store.get(key);
-  const got = found === undefined ? "no such object" : sha256(found.body);
-  if (found === undefined || got !== arraysSha256) {
-    throw new InputError({
-      what: "a trajectory changed after its iteration was closed",
-      where: key,
-      expected: `expected SHA-256 ${arraysSha256}, got ${got}`,
-      fix: "restore the object; nothing was trained",
-    });
-  }
-  const chunks = decodeChunks(found.body, key).filter(chunk => !chunk.untrained);
+  const body = await readHashed(
+    store,
+    key,
+    arraysSha256,
+    "a trajectory changed after its iteration was closed; nothing was trained",
+  );
+  const chunks = decodeChunks(body, key).filter(chunk => !chunk.untrained);
   return { id, chunks, endReason, reward };
 }

@@ -1,13 +1,14 @@
 // Chooses the episodes of an iteration or evaluation. Safe to run again: same inputs, same key, same bytes.
+import { isDeepStrictEqual } from "node:util";
 import { InputError } from "../failure/errors.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { encodeJsonLines, readJsonLines } from "../store/json.ts";
-import { iterationPrefix, type PhasePrefix, planKey } from "../store/keys.ts";
+import { iterationPrefix, LAST_NUMBER, type PhasePrefix, planKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { readState } from "../store/run-state.ts";
 import { putOnce } from "../store/write-once.ts";
 import { type Cursor, START, takeTasks } from "../task/pool.ts";
-import { writeEvaluationRecord } from "./phase-pool.ts";
+import { phasePool, writeEvaluationRecord } from "./phase-pool.ts";
 import { PlannedEpisode } from "./records.ts";
 import { readRun } from "./run-record.ts";
 import { openPlannablePool, type PlannablePool } from "./stored-pool.ts";
@@ -49,56 +50,107 @@ export async function planIteration(
     seed: config.seed,
     shuffle: config.tasks.shuffle,
   });
-  await writePlan(
-    store,
-    phase,
+  const lines = await planLines(
     pool,
     names.map(task => ({ task, repeat: 0 })),
     deriveSeed(config.seed, "iteration", iteration),
   );
+  await putOnce(store, planKey(phase), encodeJsonLines(lines));
   return { key: planKey(phase), episodeCount: names.length, next };
 }
 
-/** Every task of a pool, `repeats` times. */
+export interface EvaluationPlan {
+  readonly phase: PhasePrefix;
+  readonly poolFolder: string;
+  /** Episodes per task. */
+  readonly repeats: number;
+  readonly seed: number;
+}
+
+/** Every task of a pool, `repeats` times. @throws InputError when the phase was planned with other tasks */
 export async function planEvaluation(
-  {
-    phase,
-    poolFolder,
-    repeats,
-    seed,
-  }: {
-    readonly phase: PhasePrefix;
-    readonly poolFolder: string;
-    readonly repeats: number;
-    readonly seed: number;
-  },
+  evaluation: EvaluationPlan,
   { store }: { readonly store: ObjectStore },
 ): Promise<PlanOutput> {
+  const { phase, repeats } = evaluation;
+  const { folder, lines } = await evaluationLines(evaluation, store);
+  await assertSamePlan(store, phase, folder, lines);
+  await writeEvaluationRecord(store, phase, { pool: folder, episodes: repeats });
+  await putOnce(store, planKey(phase), encodeJsonLines(lines));
+  return { key: planKey(phase), episodeCount: lines.length, next: START };
+}
+
+/** Pools share names, and tasks change: what was evaluated must be what is asked for. @throws InputError if it is not */
+export async function assertEvaluationOf(
+  evaluation: EvaluationPlan,
+  { store }: { readonly store: ObjectStore },
+): Promise<void> {
+  const { folder, lines } = await evaluationLines(evaluation, store);
+  await assertSamePlan(store, evaluation.phase, folder, lines);
+}
+
+async function evaluationLines({ poolFolder, repeats, seed }: EvaluationPlan, store: ObjectStore) {
   const pool = await openPlannablePool(poolFolder, store);
-  const episodes = Array.from({ length: repeats }, (_, repeat) =>
+  if (repeats * pool.names.length > LAST_NUMBER)
+    throw new InputError({
+      what: "too many episodes for an evaluation",
+      where: pool.folder,
+      expected: `at most ${LAST_NUMBER}, got ${repeats} of each of ${pool.names.length} tasks`,
+      fix: "ask for fewer episodes per task",
+    });
+  const chosen = Array.from({ length: repeats }, (_, repeat) =>
     pool.names.map(task => ({ task, repeat })),
   ).flat();
-  await writeEvaluationRecord(store, phase, { pool: pool.folder, episodes: repeats });
-  await writePlan(store, phase, pool, episodes, deriveSeed(seed, "evaluation"));
-  return { key: planKey(phase), episodeCount: episodes.length, next: START };
+  return { folder: pool.folder, lines: await planLines(pool, chosen, deriveSeed(seed, "evaluation")) };
 }
 
-export function readPlan(store: ObjectStore, phase: PhasePrefix): Promise<readonly PlannedEpisode[]> {
-  return readJsonLines(store, planKey(phase), PlannedEpisode);
-}
-
-async function writePlan(
+/** A phase that was not planned yet may be planned anyhow. */
+async function assertSamePlan(
   store: ObjectStore,
   phase: PhasePrefix,
+  folder: string,
+  lines: readonly PlannedEpisode[],
+): Promise<void> {
+  if ((await store.head(planKey(phase))) === undefined) return;
+  const planned = await readPlan(store, phase);
+  if (isDeepStrictEqual(planned, lines)) return;
+  const hashes = (of: readonly PlannedEpisode[]) =>
+    new Map(of.map(({ task, taskHash }) => [task, taskHash] as const));
+  const [then, now] = [hashes(planned), hashes(lines)];
+  const differs = [...new Set([...then.keys(), ...now.keys()])].find(
+    task => then.get(task) !== now.get(task),
+  );
+  throw new InputError({
+    what: "this evaluation has other tasks",
+    where: phase,
+    expected: `expected those of ${await phasePool(phase, { store })} as they were when it was planned, got ${folder}, which differs${differs === undefined ? "" : `, e.g. in ${differs}`}`,
+    fix: "evaluate this pool under another name (t1 evaluate --name), or bring the tasks back",
+  });
+}
+
+/** @throws InputError when it is not there, or not whole: what it does not list would not exist */
+export async function readPlan(store: ObjectStore, phase: PhasePrefix): Promise<readonly PlannedEpisode[]> {
+  const plan = await readJsonLines(store, planKey(phase), PlannedEpisode);
+  const wrong = plan.findIndex(({ episode }, index) => episode !== index);
+  if (plan.length > 0 && wrong === -1) return plan;
+  throw new InputError({
+    what: "corrupt plan",
+    where: planKey(phase),
+    expected: `expected episodes numbered from 0, got ${plan.length === 0 ? "none" : `${plan[wrong].episode} in line ${wrong + 1}`}`,
+    fix: "restore it from a copy",
+  });
+}
+
+async function planLines(
   pool: PlannablePool,
   chosen: readonly { readonly task: string; readonly repeat: number }[],
   seed: string,
-): Promise<void> {
+): Promise<PlannedEpisode[]> {
   const hashes = new Map<string, string>();
   for (const { task } of chosen) {
     if (!hashes.has(task)) hashes.set(task, await pool.hashOf(task));
   }
-  const lines = chosen.map(
+  return chosen.map(
     ({ task, repeat }, episode): PlannedEpisode => ({
       episode,
       task,
@@ -107,5 +159,4 @@ async function writePlan(
       seed: deriveSeed(seed, "episode", episode),
     }),
   );
-  await putOnce(store, planKey(phase), encodeJsonLines(lines));
 }

@@ -2,14 +2,13 @@
 // that was wrong, another reward. What was scored stays as it is; new scores lie beside it.
 import { join } from "node:path";
 import type { RewardConfig } from "../config/run-config.ts";
-import { InputError } from "../failure/errors.ts";
+import { InputError, InvariantError } from "../failure/errors.ts";
 import type { Sandbox, SandboxProvider } from "../sandbox/sandbox.ts";
 import { readAdmitted } from "../store/claim.ts";
 import { encodeJson, readJson } from "../store/json.ts";
 import {
   type AttemptPrefix,
   attemptPrefix,
-  episodeKey,
   episodePrefix,
   keptFilesKey,
   keptIndexKey,
@@ -17,16 +16,18 @@ import {
   rewardKey,
 } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
+import { readHashed } from "../store/read-hashed.ts";
 import { sha256 } from "../store/sha256.ts";
 import { KeptIndex } from "../verifier/keep-files.ts";
 import { regradeHash, rewardConfigHash } from "../verifier/reward.ts";
 import type { VerifierMode, VerifierRun } from "../verifier/run-verifier.ts";
 import { combineReports, computeStepsReward, passesGate } from "../verifier/step-rewards.ts";
 import { joinTampering } from "../verifier/tampering.ts";
+import { readEpisodeRecord } from "./episode-record.ts";
 import { gradeStep } from "./grade.ts";
 import { readPlan } from "./plan.ts";
 import { type PreparedTask, prepareTask } from "./prepare.ts";
-import { EpisodeRecord, RewardRecord } from "./records.ts";
+import { type EpisodeRecord, RewardRecord } from "./records.ts";
 import type { ImageServices } from "./task-image.ts";
 
 export interface RegradeInput {
@@ -74,7 +75,7 @@ export async function regrade(
     const attempt = await readAdmitted(store, prefix);
     if (attempt === undefined) continue;
     const at = attemptPrefix(prefix, attempt);
-    const record = await readJson(store, episodeKey(at), EpisodeRecord);
+    const record = await readEpisodeRecord(store, at);
     const before = await readBefore(store, at, rewardConfig);
     const facts = { episode, task, before };
     if (countKept(record) === 0) {
@@ -94,11 +95,23 @@ export async function regrade(
   return results;
 }
 
+function keptOf({ verifier, steps }: EpisodeRecord) {
+  return steps === undefined ? [verifier?.kept] : steps.list.map(step => step.kept);
+}
+
 /** Steps whose files were kept, from the first on. */
-function countKept({ verifier, steps }: EpisodeRecord): number {
-  const all = steps === undefined ? [verifier?.kept] : steps.list.map(step => step.kept);
+function countKept(record: EpisodeRecord): number {
+  const all = keptOf(record);
   const gap = all.findIndex(kept => kept === undefined || "notKept" in kept);
   return gap < 0 ? all.length : gap;
+}
+
+/** @param index of a step whose files were kept */
+function keptHash(record: EpisodeRecord, index: number): string {
+  const kept = keptOf(record)[index];
+  if (kept === undefined || "notKept" in kept)
+    throw new InvariantError("nothing was kept of this step", { index });
+  return kept.sha256;
 }
 
 async function regradeSteps(
@@ -112,7 +125,7 @@ async function regradeSteps(
   for (let index = 0; index < countKept(record); index++) {
     const step = prepared.steps[index];
     if (step === undefined) break;
-    const sandbox = await restore(at, index, prepared, services);
+    const sandbox = await restore(at, index, keptHash(record, index), prepared, services);
     try {
       const run = await gradeStep(sandbox, { prepared, index, mode, keepFiles: false }, services);
       runs.push(run);
@@ -131,12 +144,16 @@ const REMOVE_TIMEOUT_MS = 120_000;
 async function restore(
   at: AttemptPrefix,
   index: number,
+  filesSha256: string,
   { spec, steps }: PreparedTask,
   { store, sandboxes }: { readonly store: ObjectStore; readonly sandboxes: SandboxProvider },
 ): Promise<Sandbox> {
-  const files = await store.get(keptFilesKey(at, index));
-  if (files === undefined)
-    throw new InputError({ what: "the kept files are gone", where: keptFilesKey(at, index) });
+  const files = await readHashed(
+    store,
+    keptFilesKey(at, index),
+    filesSha256,
+    "not the files that were kept of the episode",
+  );
   const { deleted } = await readJson(store, keptIndexKey(at, index), KeptIndex);
   const timeoutMs = steps[index]?.step.verifier.timeoutMs ?? LEASE_MS;
   const sandbox = await sandboxes.create(spec, {
@@ -151,7 +168,7 @@ async function restore(
         cwd: "/",
         stdin: Buffer.from(deleted.map(path => `${path}\0`).join("")),
       });
-    const uploaded = await sandbox.upload(files.body, "/");
+    const uploaded = await sandbox.upload(files, "/");
     if ("unpacked" in uploaded) return sandbox;
     throw new InputError({
       what: `kept files do not fit into the task's sandbox: ${uploaded.refused}`,

@@ -2,7 +2,7 @@
 // no failure of the infrastructure counts.
 import type { RewardConfig } from "../config/run-config.ts";
 import { admit, listAttempts } from "../store/claim.ts";
-import { encodeJson, parseJson } from "../store/json.ts";
+import { encodeJson } from "../store/json.ts";
 import {
   attemptPrefix,
   type EpisodePrefix,
@@ -16,8 +16,9 @@ import { putOnce } from "../store/write-once.ts";
 import type { VerifierReport } from "../verifier/report.ts";
 import { computeReward, type Reward, rewardConfigHash } from "../verifier/reward.ts";
 import { computeStepsReward } from "../verifier/step-rewards.ts";
+import { parseEpisodeRecord } from "./episode-record.ts";
 import { readPlan } from "./plan.ts";
-import { EpisodeRecord } from "./records.ts";
+import type { EpisodeRecord } from "./records.ts";
 
 export async function score(
   { phase, rewardConfig }: { readonly phase: PhasePrefix; readonly rewardConfig: RewardConfig },
@@ -50,11 +51,9 @@ export function rewardOf({ steps }: EpisodeRecord, report: VerifierReport, confi
 
 /** Records of an episode's finished attempts, in order. */
 export async function readAttempts(store: ObjectStore, episode: EpisodePrefix): Promise<EpisodeRecord[]> {
-  const keys = (await listAttempts(store, episode)).map(attempt =>
-    episodeKey(attemptPrefix(episode, attempt)),
-  );
-  const found = await Promise.all(keys.map(key => store.get(key)));
+  const attempts = (await listAttempts(store, episode)).map(attempt => attemptPrefix(episode, attempt));
+  const found = await Promise.all(attempts.map(at => store.get(episodeKey(at))));
   return found.flatMap((object, index) =>
-    object === undefined ? [] : [parseJson(object.body, keys[index], EpisodeRecord)],
+    object === undefined ? [] : [parseEpisodeRecord(object.body, attempts[index])],
   );
 }

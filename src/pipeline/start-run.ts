@@ -15,7 +15,7 @@ import { createState, readState } from "../store/run-state.ts";
 import { putOnce } from "../store/write-once.ts";
 import { START } from "../task/pool.ts";
 import { newModelFiles } from "./new-model.ts";
-import type { RunRecord } from "./run-record.ts";
+import { type RunRecord, readRun } from "./run-record.ts";
 import { openPlannablePool, storedPoolName } from "./stored-pool.ts";
 
 export interface StartInput {
@@ -78,6 +78,38 @@ export async function startRun(
   };
   await putOnce(store, runKey(run), encodeJson(record));
   return record;
+}
+
+/** A run keeps the config it was started with. @throws InputError for a config that says something else by now */
+export async function assertSameConfig(
+  { run, config, configFile }: Pick<StartInput, "run" | "config" | "configFile">,
+  { store }: { readonly store: ObjectStore },
+): Promise<void> {
+  const [own, now] = [
+    (await readRun(store, run)).config,
+    withAbsolutePaths(config, dirname(resolve(configFile))),
+  ].map(settingsOf);
+  const changed = [...new Set([...own.keys(), ...now.keys()])].filter(key => own.get(key) !== now.get(key));
+  if (changed.length === 0) return;
+  const shown = changed.map(key => `${key}: ${own.get(key) ?? "not set"}, now ${now.get(key) ?? "not set"}`);
+  throw new InputError({
+    what: "the run was started with another config",
+    where: configFile,
+    expected: `expected what it was started with; ${shown.join("; ")}`,
+    fix: `t1 run resume ${run} goes on with the run's own config; another config needs another name`,
+  });
+}
+
+/** JSON of every setting, by its path. */
+function settingsOf(config: RunConfig): ReadonlyMap<string, string> {
+  const settings = new Map<string, string>();
+  const visit = (value: unknown, path: readonly string[]): void => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      if (value !== undefined) settings.set(path.join("."), JSON.stringify(value));
+    } else for (const [key, below] of Object.entries(value)) visit(below, [...path, key]);
+  };
+  visit(config, []);
+  return settings;
 }
 
 function firstPolicy(config: RunConfig, poolFolder: string, store: ObjectStore): Promise<Files> {

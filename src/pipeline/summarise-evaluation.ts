@@ -5,16 +5,16 @@ import {
   type EvaluationSummary,
   summariseEvaluation,
 } from "../evaluation/summary.ts";
+import { InputError } from "../failure/errors.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { encodeJson } from "../store/json.ts";
 import { evaluationPrefix, summaryKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { putOnce } from "../store/write-once.ts";
 import { readClosed } from "./close.ts";
 import type { ClosedPhase } from "./records.ts";
 import { readRun } from "./run-record.ts";
 
-/** Writes `summary.json` of a closed evaluation. Safe to run again. */
+/** Writes `summary.json` of a closed evaluation. Safe to run again. @throws InputError when there is another one */
 export async function summarise(
   { run, name }: { readonly run: string; readonly name: string },
   { store }: { readonly store: ObjectStore },
@@ -25,8 +25,18 @@ export async function summarise(
     evaluatedEpisodes(await readClosed(store, phase)),
     deriveSeed(config.seed, "evaluation intervals"),
   );
-  await putOnce(store, summaryKey(phase), encodeJson(summary));
-  return summary;
+  const key = summaryKey(phase);
+  const text = encodeJson(summary);
+  if ((await store.put(key, text, { ifNoneMatch: "*" })).written) return summary;
+  const there = await store.get(key);
+  if (there !== undefined && Buffer.from(text).equals(there.body)) return summary;
+  throw new InputError({
+    what: "not the summary of what was evaluated",
+    where: key,
+    expected:
+      "expected what closed.json beside it comes to: it was changed, or made by another version of t1",
+    fix: "delete it; t1 evaluate makes it again",
+  });
 }
 
 /** Paired difference of two closed evaluations of the same pool. */

@@ -5,12 +5,13 @@ import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { parseJson as parseModelJson, TOKENIZER_FILES } from "../model/checkpoint.ts";
 import { readTextFormat } from "../model/model-folder.ts";
-import { EpisodeRecord } from "../pipeline/records.ts";
-import { readJson, readJsonLines } from "../store/json.ts";
-import { arraysKey, attemptPrefix, episodeKey, episodePrefix, transcriptKey } from "../store/keys.ts";
+import { readEpisodeRecord } from "../pipeline/episode-record.ts";
+import type { EpisodeRecord } from "../pipeline/records.ts";
+import { readJsonLines } from "../store/json.ts";
+import { arraysKey, attemptPrefix, episodePrefix, transcriptKey } from "../store/keys.ts";
 import { readFolderFile, readManifest } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { sha256 } from "../store/sha256.ts";
+import { readHashed } from "../store/read-hashed.ts";
 import { type Chunk, decodeChunks } from "../trajectory/chunk.ts";
 import { computeReceipt } from "../trajectory/receipt.ts";
 import { sliceRoutes } from "../trajectory/routes.ts";
@@ -33,7 +34,7 @@ export async function readEpisodes(
     const { phase, entry } = episode;
     const at = attemptPrefix(episodePrefix(phase, entry.episode), entry.attempt);
     const [record, transcript, chunks] = await Promise.all([
-      tryRead(() => readJson(store, episodeKey(at), EpisodeRecord)),
+      tryRead(() => readEpisodeRecord(store, at)),
       tryRead(() => readJsonLines(store, transcriptKey(at), TranscriptTurn)),
       tryRead(() => readChunks(store, arraysKey(at), entry.arraysSha256)),
     ]);
@@ -47,16 +48,10 @@ async function readChunks(
   expectedSha256: string | undefined,
 ): Promise<readonly Chunk[]> {
   if (expectedSha256 === undefined) return [];
-  const found = await store.get(key);
-  const got = found === undefined ? "no such object" : sha256(found.body);
-  if (found === undefined || got !== expectedSha256) {
-    throw new InputError({
-      what: "not the trajectory that was closed",
-      where: key,
-      expected: `expected SHA-256 ${expectedSha256}, got ${got}`,
-    });
-  }
-  return decodeChunks(found.body, key);
+  return decodeChunks(
+    await readHashed(store, key, expectedSha256, "not the trajectory that was closed"),
+    key,
+  );
 }
 
 /** Makes a turn's receipt again from the stored tensors. @returns whether it agrees */

@@ -82,6 +82,18 @@ export function notAFolder(path: string, cause?: unknown): InputError {
   );
 }
 
+export function noSuchStore(path: string, cause: unknown): InputError {
+  return new InputError(
+    {
+      what: "no such store",
+      where: path,
+      expected: "expected a folder with runs in it",
+      fix: "check the path; t1 run start makes a store",
+    },
+    { cause },
+  );
+}
+
 export function tooLong(path: string, maxBytes: number): InputError {
   return new InputError({
     what: "path of the store is too long",

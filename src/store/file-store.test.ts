@@ -72,6 +72,18 @@ describe("file store", () => {
     await expect(openFileStore(join(file, "below"))).rejects.toThrow(InputError);
   });
 
+  it("is made by nobody who only wants to read or change it, and read without a file of ours", async () => {
+    const folder = await freshFolder();
+    const missing = join(folder, "missing");
+    for (const use of ["read", "change"] as const)
+      await expect(openFileStore(missing, use)).rejects.toThrow(/^no such store: .*missing/);
+    await mkdir(join(folder, "runs"));
+    await writeFile(join(folder, "runs/a"), "1");
+    const store = await openFileStore(folder, "read");
+    expect(await store.head("runs/a")).toEqual({ key: "runs/a", sizeBytes: 1 });
+    expect(await readdir(folder)).toEqual(["runs"]);
+  });
+
   it("follows no link out of its folder, be it to a folder or to a file", async () => {
     const outside = await freshFolder();
     await writeFile(join(outside, "secret"), "secret");

@@ -3,18 +3,7 @@
 // taken, or by `rename` under the lock of its key, after comparing. Locks and unfinished files lie in `.t1-store`.
 import { createHash } from "node:crypto";
 import { constants, type Stats } from "node:fs";
-import {
-  access,
-  type FileHandle,
-  link,
-  lstat,
-  mkdir,
-  open,
-  realpath,
-  rename,
-  stat,
-  unlink,
-} from "node:fs/promises";
+import { access, type FileHandle, link, lstat, open, realpath, rename, stat, unlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { InputError } from "../failure/errors.ts";
@@ -23,6 +12,7 @@ import {
   changedByHand,
   folderInTheWay,
   hasCode,
+  noSuchStore,
   notAFolder,
   notAnObject,
   objectInTheWay,
@@ -31,8 +21,16 @@ import {
 import { withFileLock } from "./file-lock.ts";
 import { linkIfFree, makeFolder, removeIfEmpty, syncFolder, unlinkIfPresent } from "./file-steps.ts";
 import { listFolder, listNames } from "./list-folder.ts";
+import { makeFolders } from "./make-folders.ts";
 import { assertKey, assertPrefix, PRIVATE_SEGMENT } from "./object-key.ts";
-import type { ObjectHead, ObjectStore, PutCondition, PutResult, StoredObject } from "./object-store.ts";
+import type {
+  ObjectHead,
+  ObjectStore,
+  PutCondition,
+  PutResult,
+  StoredObject,
+  StoreUse,
+} from "./object-store.ts";
 import { sha256 } from "./sha256.ts";
 import { CHUNK_BYTES, folderOfThisProcess, removeLeftovers, withTemporary } from "./temporary-file.ts";
 
@@ -51,25 +49,28 @@ const MAX_ROOT_BYTES = 2_900;
 const LOST: PutResult = { written: false };
 
 /**
- * Opens the store in `folder`, which is made when it is missing, and removes what dead processes left unfinished.
- * Several processes of one machine may use it at the same time; `.t1-store` may be deleted only while none does.
+ * Opens the store in `folder`. A store that is only read is not touched at all; every other way removes what dead
+ * processes left unfinished. Several processes of one machine may use it at the same time; `.t1-store` may be deleted
+ * only while none does.
  *
- * @throws InputError when it is no folder, cannot be written, or its file system has no links
+ * @throws InputError when it is no folder, is missing, cannot be used as asked, or its file system has no links
  * @throws Failure StoreUnavailable
  */
-export async function openFileStore(folder: string): Promise<ObjectStore> {
+export async function openFileStore(folder: string, use: StoreUse = "create"): Promise<ObjectStore> {
   const path = resolve(folder);
   try {
-    await makeRoot(path);
-    const root = await realpath(path);
+    if (use === "create") await makeRoot(path);
+    const root = await realpath(path).catch(error => {
+      throw hasCode(error, "ENOENT") ? noSuchStore(path, error) : error;
+    });
     if (!(await stat(root)).isDirectory()) throw notAFolder(path);
-    await access(root, constants.R_OK | constants.W_OK | constants.X_OK);
+    await access(root, constants.R_OK | constants.X_OK | (use === "read" ? 0 : constants.W_OK));
     if (Buffer.byteLength(root) > MAX_ROOT_BYTES) throw tooLong(path, MAX_ROOT_BYTES);
     const store = new FileStore(root);
-    await store.prepare();
+    if (use !== "read") await store.prepare();
     return store;
   } catch (error) {
-    throw attributeOpenError(error, path);
+    throw attributeOpenError(error, path, use);
   }
 }
 
@@ -329,14 +330,31 @@ class FileStore implements ObjectStore {
 }
 
 async function makeRoot(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true });
-  if (first === undefined) return;
-  for (let folder = path; folder !== dirname(first); folder = dirname(folder))
-    await syncFolder(dirname(folder));
+  for (const folder of makeFolders(path).toReversed()) await syncFolder(dirname(folder));
 }
 
-function attributeOpenError(error: unknown, path: string): unknown {
+function attributeOpenError(error: unknown, path: string, use: StoreUse): unknown {
   if (hasCode(error, "ENOTDIR", "EEXIST")) return notAFolder(path, error);
+  if (use === "create" && hasCode(error, "ENOENT"))
+    return new InputError(
+      {
+        what: "store cannot be made",
+        where: path,
+        expected: `expected a place where folders can be made, got ${String(error)}`,
+        fix: "choose another folder",
+      },
+      { cause: error },
+    );
+  if (use === "read" && hasCode(error, "EACCES", "EPERM"))
+    return new InputError(
+      {
+        what: "store cannot be read",
+        where: path,
+        expected: `expected a folder that can be read, got ${String(error)}`,
+        fix: "make it readable for this user, or choose another folder",
+      },
+      { cause: error },
+    );
   if (hasCode(error, "EACCES", "EPERM", "EROFS", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"))
     return new InputError(
       {

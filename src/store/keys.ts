@@ -20,6 +20,8 @@ export interface AttemptId {
 }
 
 const DIGITS = 6;
+/** The highest that a key can hold. */
+export const LAST_NUMBER = 10 ** DIGITS - 1;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /** @throws InputError for a name that cannot be a folder, a bucket key and a part of AWS resource names alike */
@@ -51,8 +53,13 @@ export function stateKey(run: string): string {
   return `${runPrefix(run)}state.json`;
 }
 
+/** Of all versions that the run keeps. */
+export function policiesPrefix(run: string): string {
+  return `${runPrefix(run)}policies/`;
+}
+
 export function policyPrefix(run: string, version: number): string {
-  return `${runPrefix(run)}policies/${padded("policy version", version)}/`;
+  return `${policiesPrefix(run)}${padded("policy version", version)}/`;
 }
 
 export function criticPrefix(run: string, version: number): string {
@@ -179,7 +186,7 @@ export function parseAttempt(key: string): AttemptId {
 }
 
 function padded(kind: string, number: number): string {
-  if (!Number.isSafeInteger(number) || number < 0 || number >= 10 ** DIGITS)
+  if (!Number.isSafeInteger(number) || number < 0 || number > LAST_NUMBER)
     throw new InvariantError(`a number of the store layout is an integer of at most ${DIGITS} digits`, {
       kind,
       number,

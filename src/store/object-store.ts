@@ -4,6 +4,9 @@
 /** What a conditional write asks for: that the key is free, or that it still holds the version read before. */
 export type PutCondition = { readonly ifNoneMatch: "*" } | { readonly ifMatch: string };
 
+/** What a store is opened for. Only `create` makes one that is missing, and `read` leaves everything as it is. */
+export type StoreUse = "create" | "change" | "read";
+
 export interface ObjectHead {
   readonly key: string;
   readonly sizeBytes: number;

@@ -2,19 +2,21 @@
 import { fileURLToPath } from "node:url";
 import { InputError } from "../failure/errors.ts";
 import { openFileStore } from "./file-store.ts";
-import type { ObjectStore } from "./object-store.ts";
+import type { ObjectStore, StoreUse } from "./object-store.ts";
 
 /**
+ * A bucket is there or it is not, whatever it is opened for.
+ *
  * @param url `file:///absolute/folder`, the path of a folder, or `s3://bucket/prefix` (s3/s3-url.ts)
  * @throws InputError for every other kind of URL, and as `openFileStore` and `openS3Store` do
  */
-export function openStore(url: string): Promise<ObjectStore> {
+export function openStore(url: string, use: StoreUse = "create"): Promise<ObjectStore> {
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(url)?.[1]?.toLowerCase();
   switch (scheme) {
     case undefined:
-      return openFileStore(assertPath(url));
+      return openFileStore(assertPath(url), use);
     case "file":
-      return openFileStore(pathOf(url));
+      return openFileStore(pathOf(url), use);
     case "s3":
       // Only then: loading the SDK takes longer than most commands.
       return openInBucket(url);

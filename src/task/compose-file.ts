@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseDocument } from "yaml";
 import type { z } from "zod";
+import { valueOfYaml } from "../config/yaml-value.ts";
 import { InputError } from "../failure/errors.ts";
 import { type Build, File, Service } from "./compose-schema.ts";
 import { parseDuration, parseSize, splitCommand } from "./compose-values.ts";
@@ -89,7 +90,9 @@ export function readComposeFile(
   if (error !== undefined)
     throw refusal(file, (error.message.split("\n")[0] ?? "").replace(/:$/, ""), "valid YAML");
   const variables = { ...env, ...HARBOR_VARIABLES(folder) };
-  const parsed = File.safeParse(interpolate(withoutExtensions(document.toJS()), name => variables[name]));
+  const parsed = File.safeParse(
+    interpolate(withoutExtensions(valueOfYaml(document, file)), name => variables[name]),
+  );
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const keys = issue?.code === "unrecognized_keys" ? issue.keys : [];

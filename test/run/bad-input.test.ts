@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   truncateSync,
   writeFileSync,
@@ -20,6 +21,7 @@ import {
   attemptPrefix,
   episodeKey,
   episodePrefix,
+  evaluationPrefix,
   iterationPrefix,
   policyPrefix,
 } from "../../src/store/keys.ts";
@@ -156,14 +158,10 @@ describe("bad input", () => {
       bytes[bytes.length - 3] ^= 1;
       writeFileSync(join(folder, file), bytes);
       const before = filesOf(tiny.store);
-      for (const words of [
-        ["run", "resume", "r"],
-        ["run", "start", tiny.config, "--name", "r", "--continue"],
-      ])
-        expect(await t1(...words, "--local", tiny.store)).toMatchObject({
-          code: 2,
-          stderr: expect.stringContaining(`corrupt checkpoint: runs/r/${kind}/000001/${file}`),
-        });
+      expect(await t1("run", "resume", "r", "--local", tiny.store)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(`corrupt checkpoint: runs/r/${kind}/000001/${file}`),
+      });
       expect(filesOf(tiny.store)).toEqual(before);
     },
   );
@@ -206,6 +204,69 @@ describe("bad input", () => {
       expect(readdirSync(join(tiny.store, "runs/r/policies"))).toEqual(["000000"]);
     },
   );
+
+  it("records that were swapped, lost or cut off: which object, and nothing is told of another episode", async () => {
+    await copyFinishedRun();
+    const phase = iterationPrefix("r", 0);
+    const [one, other] = [0, 1].map(episode =>
+      join(tiny.store, episodePrefix(phase, episode), "attempt-000001"),
+    );
+    const exported = () => t1("episode", "export", "r", "0", "--local", tiny.store);
+    const swap = (file: string): void => {
+      const [mine, theirs] = [join(one, file), join(other, file)];
+      renameSync(mine, `${mine}.aside`);
+      renameSync(theirs, mine);
+      renameSync(`${mine}.aside`, theirs);
+    };
+    const transcript = join(one, "transcript.jsonl");
+    const whole = readFileSync(transcript);
+    writeFileSync(transcript, "");
+    expect(await exported()).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/not the whole transcript .*transcript\.jsonl: expected \d turns, got 0/),
+    });
+    writeFileSync(transcript, whole);
+    swap("arrays.safetensors");
+    expect(await exported()).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/not the trajectory of the episode: .*000000.*arrays\.safetensors/),
+    });
+    rmSync(join(one, "arrays.safetensors"));
+    expect(await exported()).toMatchObject({ code: 2, stderr: expect.stringContaining("no such object") });
+    swap("episode.json");
+    expect(await exported()).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(
+        /another episode: .*000000.*expected episode 0, attempt 1, got episode 1/,
+      ),
+    });
+    writeFileSync(join(tiny.store, phase, "plan.jsonl"), "");
+    expect(await t1("regrade", "r", "--local", tiny.store)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(`corrupt plan: ${phase}plan.jsonl`),
+    });
+  });
+
+  it("an evaluation of another policy, and a summary that is none of its", async () => {
+    await copyFinishedRun();
+    const evaluate = () => t1("evaluate", "r", "--pool", tiny.pool, "--episodes", "1", "--local", tiny.store);
+    const evaluated = await evaluate();
+    expect(evaluated.code, evaluated.stderr).toBe(0);
+    const [before, after] = ["pool-v000000-x1", "pool-v000001-x1"].map(name =>
+      join(tiny.store, evaluationPrefix("r", name)),
+    );
+    writeFileSync(join(before, "summary.json"), "");
+    expect(await evaluate()).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/not the summary .*v000000-x1\/summary\.json.*\n.*delete it/),
+    });
+    rmSync(join(before, "summary.json"));
+    cpSync(join(before, "closed.json"), join(after, "closed.json"));
+    expect(await evaluate()).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/another policy: .*v000001-x1\/closed\.json: expected version 1, got 0/),
+    });
+  });
 
   it("a store that cannot be written", async () => {
     const file = join(tiny.folder, "file");

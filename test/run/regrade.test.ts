@@ -1,6 +1,8 @@
 // Grading a run again through the command line.
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { attemptPrefix, episodePrefix, iterationPrefix, keptFilesKey } from "../../src/store/keys.ts";
 import { makeTinyRun, type TinyRun, t1 } from "./tiny-run.ts";
 
 describe("t1 regrade", () => {
@@ -31,6 +33,19 @@ describe("t1 regrade", () => {
       }
     }
     expect(keys.size).toBe(12);
+  });
+
+  it("grades no other files than were kept of the episode", { timeout: 120_000 }, async () => {
+    const [file, other] = [0, 1].map(episode =>
+      join(tiny.store, keptFilesKey(attemptPrefix(episodePrefix(iterationPrefix("kept", 0), episode), 1), 0)),
+    );
+    const [whole, another] = [readFileSync(file), readFileSync(other)];
+    writeFileSync(file, another.equals(whole) ? "" : another);
+    expect(await t1("regrade", "kept", "--local", tiny.store)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/not the files that were kept .*000000\/attempt-000001\/files\/0\.tar/),
+    });
+    writeFileSync(file, whole);
   });
 
   it("says what it cannot find", { timeout: 120_000 }, async () => {

@@ -1,7 +1,7 @@
 // Whole runs through the command line.
 import type { ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readClosed } from "../../src/pipeline/close.ts";
 import { iterationPrefix } from "../../src/store/keys.ts";
@@ -36,6 +36,14 @@ describe("a run", () => {
   it("is refused a name that is taken, and listed", async () => {
     const again = await t1("run", "start", tiny.config, "--name", "whole", "--local", tiny.store);
     expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("the run exists already")]);
+    const go = ["run", "start", tiny.config, "--name", "whole", "--local", tiny.store, "--continue"];
+    expect((await t1(...go)).code).toBe(0);
+    expect(await t1(...go, "--set", "training.gamma=0.5")).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(
+        /another config: .*run\.yaml.*; training\.gamma: 1, now 0\.5\n.*resume whole/,
+      ),
+    });
     const list = await t1("run", "list", "--local", tiny.store, "--json");
     const [run, ...others] = JSON.parse(list.stdout);
     expect(run).toMatchObject({ run: "whole", kind: "ppo", done: 3, iterations: 3, state: "done" });
@@ -70,6 +78,37 @@ describe("a run", () => {
     const words = ["--pool", tiny.pool, "--episodes", "1", "--local", tiny.store];
     const evaluated = await t1("evaluate", "whole", ...words);
     expect(evaluated.code, evaluated.stderr).toBe(0);
+  });
+
+  it("is read without a change to its store, and a name with a slip makes none", async () => {
+    const copy = join(tiny.folder, "copy");
+    cpSync(tiny.store, copy, { recursive: true });
+    rmSync(join(copy, ".t1-store"), { recursive: true });
+    const files = (): string[] => readdirSync(copy, { recursive: true, encoding: "utf8" }).sort();
+    const before = files();
+    const readers = [
+      ["run", "list"],
+      ["run", "watch", "whole"],
+      ["report", "whole", "--out", join(tiny.folder, "report.html")],
+      ["episode", "export", "whole", "0", "--out", join(tiny.folder, "episode.json")],
+      ["cost", "whole"],
+    ];
+    for (const words of readers) {
+      const { code, stderr } = await t1(...words, "--local", copy);
+      expect(code, stderr).toBe(0);
+    }
+    expect(files()).toEqual(before);
+    const nowhere = join(tiny.folder, "typo");
+    for (const words of [
+      ["run", "list"],
+      ["run", "resume", "whole"],
+      ["evaluate", "whole", "--pool", tiny.pool],
+    ])
+      expect(await t1(...words, "--local", nowhere), words.join(" ")).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(`no such store: ${nowhere}`),
+      });
+    expect(existsSync(nowhere)).toBe(false);
   });
 
   it("refuses a second runner while the first works, and goes on after a stop", async () => {
@@ -220,8 +259,28 @@ describe("a run", () => {
       policy: { taskCount: 12, missingCount: 0, valid: true },
       gain: { taskCount: 12 },
     });
+    // Another pool of the same name has other results, and none of a policy that is not there.
+    const other = join(tiny.folder, "other", basename(tiny.pool));
+    cpSync(join(tiny.pool, "task-000"), join(other, "task-000"), { recursive: true });
+    const evaluate = (...words: string[]) =>
+      t1("evaluate", "watched", "--episodes", "2", "--local", tiny.store, ...words);
+    expect(await evaluate("--pool", other)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/has other tasks: .*pool-v000000-x2.*task-001\n.*--name/),
+    });
+    expect(await evaluate("--pool", other, "--name", "other", "--policy", "7")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("expected one of versions 0, 1, 2"),
+    });
+    expect((await Array.fromAsync(store.folders("runs/watched/evaluations/"))).filter(isOther)).toEqual([]);
+    const apart = await evaluate("--pool", other, "--name", "other", "--json");
+    expect(JSON.parse(apart.stdout), apart.stderr).toMatchObject({ pool: "other", policy: { taskCount: 1 } });
   });
 });
+
+function isOther(evaluation: string): boolean {
+  return evaluation.startsWith("other");
+}
 
 /** @throws when the process ends before */
 async function untilWritten(store: ObjectStore, key: string, child: ChildProcess): Promise<void> {

@@ -5,6 +5,7 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseDocument } from "yaml";
 import { z } from "zod";
+import { valueOfYaml } from "../../config/yaml-value.ts";
 import { InputError } from "../../failure/errors.ts";
 import { patternSource } from "./ignore-file.ts";
 
@@ -70,11 +71,11 @@ export function readImages(file: string | undefined = process.env[IMAGES_VARIABL
   if (file === undefined) return imagesOf(ImagesFile.parse({}), undefined);
   if (!existsSync(file))
     throw new InputError({ what: "there is no such file of images", where: file, fix: "check the path" });
-  const document = parseDocument(readFileSync(file, "utf8"));
+  const document = parseDocument(readText(file));
   const [error] = document.errors;
   if (error !== undefined)
     throw new InputError({ what: error.message, where: file, fix: "write valid YAML" });
-  const parsed = ImagesFile.safeParse(document.toJS() ?? {});
+  const parsed = ImagesFile.safeParse(valueOfYaml(document, file) ?? {});
   if (!parsed.success) {
     throw new InputError({
       what: z.prettifyError(parsed.error).replace(/\s+/g, " "),
@@ -83,6 +84,18 @@ export function readImages(file: string | undefined = process.env[IMAGES_VARIABL
     });
   }
   return imagesOf(parsed.data, file);
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    const expected = `expected a file that can be read: ${cause instanceof Error ? cause.message : cause}`;
+    throw new InputError(
+      { what: "cannot read the file of images", where: file, expected, fix: "check the path" },
+      { cause },
+    );
+  }
 }
 
 function imagesOf(content: z.infer<typeof ImagesFile>, file: string | undefined): Images {

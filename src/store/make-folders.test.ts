@@ -1,0 +1,27 @@
+import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { makeFolders } from "./make-folders.ts";
+
+function freshFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "t1-folders-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+test("makes what is missing, and says what that was", () => {
+  const folder = freshFolder();
+  expect(makeFolders(join(folder, "a/b"))).toEqual([join(folder, "a"), join(folder, "a/b")]);
+  expect(statSync(join(folder, "a/b")).isDirectory()).toBe(true);
+  expect(makeFolders(join(folder, "a/b"))).toEqual([]);
+});
+
+test("ends where no folder can be made", () => {
+  const folder = freshFolder();
+  writeFileSync(join(folder, "file"), "");
+  symlinkSync(join(folder, "nowhere/at/all"), join(folder, "dangling"));
+  expect(() => makeFolders("/proc/t1/store")).toThrow("ENOENT");
+  expect(() => makeFolders(join(folder, "file/store"))).toThrow("ENOTDIR");
+  expect(() => makeFolders(join(folder, "dangling/store"))).toThrow("ENOENT");
+});

@@ -1,0 +1,70 @@
+// Ctrl-C at a terminal, once and twice, as a person sees it, and what is left behind.
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { spawn } from "@lydell/node-pty";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openStore } from "../../src/store/open-store.ts";
+import { checkFinishedRun } from "../run/check-store.ts";
+import { makeTinyRun, type TinyRun, t1 } from "../run/tiny-run.ts";
+
+const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
+
+describe("Ctrl-C", () => {
+  let tiny: TinyRun;
+  /** Only for what is started here, so that what is left in it is ours. */
+  let temporary: string;
+  beforeAll(async () => {
+    tiny = await makeTinyRun({ tasks: 4, iterations: 1, settings: "rollout:\n  episodes: 4\n" });
+    temporary = join(tiny.folder, "tmp");
+    mkdirSync(temporary);
+  });
+  afterAll(() => rmSync(tiny.folder, { recursive: true, force: true }));
+
+  function open(...words: readonly string[]) {
+    const pty = spawn(process.execPath, [MAIN, ...words, "--local", tiny.store], {
+      ...{ name: "xterm-256color", cols: 90, rows: 30, env: { ...process.env, TMPDIR: temporary } },
+    });
+    let shown = "";
+    pty.onData(data => {
+      shown += data;
+    });
+    const ended = new Promise<number>(resolve => pty.onExit(({ exitCode }) => resolve(exitCode)));
+    const until = async (text: string): Promise<void> => {
+      const deadline = Date.now() + 60_000;
+      while (!shown.includes(text)) {
+        if (Date.now() > deadline) throw new Error(`no ${JSON.stringify(text)} in ${JSON.stringify(shown)}`);
+        await sleep(10);
+      }
+    };
+    return { pty, until, ended, lines: () => shown.replaceAll("\r\x1b[K", "\n").split(/\r?\n/) };
+  }
+
+  test("twice ends a run at once and says what goes on; resumed, it leaves no file of either runner", async () => {
+    const { pty, until, ended, lines } = open("run", "start", tiny.config, "--name", "r");
+    await until("rollout");
+    pty.write("\x03");
+    await until("once more ends at once");
+    pty.write("\x03");
+    expect(await ended).toBe(130);
+    // On lines of their own: a shell's next prompt stands at the beginning of one.
+    expect(lines().slice(-2)).toEqual(["ended at once; t1 run resume r goes on", ""]);
+
+    const resumed = open("run", "resume", "r");
+    expect(await resumed.ended, resumed.lines().join("\n")).toBe(0);
+    await checkFinishedRun(await openStore(tiny.store), "r");
+    const left = readdirSync(temporary, { recursive: true, encoding: "utf8" });
+    expect(left.filter(path => /phase-|run-|work\/./.test(path))).toEqual([]);
+  });
+
+  test("once stops an evaluation after the tasks at work, and the error has a line of its own", async () => {
+    await t1("run", "start", tiny.config, "--name", "e", "--local", tiny.store);
+    const { pty, until, ended, lines } = open("evaluate", "e", "--pool", tiny.pool, "--episodes", "1");
+    await until("rollout");
+    pty.write("\x03");
+    expect(await ended).toBe(75);
+    expect(lines().slice(-2)).toEqual(["t1: RunStopped: interrupted; the same command goes on", ""]);
+    const again = await t1("evaluate", "e", "--pool", tiny.pool, "--episodes", "1", "--local", tiny.store);
+    expect(again.code, again.stderr).toBe(0);
+  });
+});
