@@ -41,11 +41,11 @@ describe.skipIf(problem !== undefined)(
 
     test("are named by what they are made from, and made once", { timeout: 120_000 }, async () => {
       const text =
-        "FROM scratch\nWORKDIR /app\nCOPY files /app\nHEALTHCHECK --interval=2s --retries=4 CMD echo ok\n";
+        "FROM scratch\nENV PATH=/opt/bin:/bin A=b=c\nWORKDIR /app\nCOPY files /app\nHEALTHCHECK --interval=2s --retries=4 CMD echo ok\n";
       const first = await build(text);
       expect(first).toMatchObject({
         workdir: "/app",
-        env: {},
+        env: { PATH: "/opt/bin:/bin", A: "b=c" },
         lines: [expect.stringContaining("building t1-task:")],
       });
       expect(first.healthcheck).toMatchObject({
