@@ -14,7 +14,7 @@ import { describePaths } from "../daemon/describe-paths.ts";
 import { type Difference, isOfEngine } from "../daemon/difference.ts";
 import { DriverDoor } from "../daemon/driver-door.ts";
 import { makeToken } from "../daemon/handshake.ts";
-import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
+import { broken, LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
 import { type Described, Listing } from "../daemon/protocol.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { openToolkit } from "../daemon/toolkit.ts";
@@ -31,7 +31,8 @@ import {
   whyEnded,
 } from "./container.ts";
 import { Engine } from "./engine.ts";
-import { compareFiles, type ImageEntry } from "./file-changes.ts";
+import { exactPaths } from "./exact-paths.ts";
+import { compareFiles, type EngineChange, type ImageEntry } from "./file-changes.ts";
 import { inspectImage } from "./image.ts";
 import {
   listSandboxFolders,
@@ -263,7 +264,7 @@ export class DockerProvider implements SandboxProvider {
     const { client, sandbox, door, placed } = connected;
     return new LeasedSandbox(spec, lease, {
       ...{ client, sandbox },
-      difference: () => this.#difference(container, client, { imageId, placed }),
+      difference: () => this.#difference(container, client, { imageId, placed, lease }),
       // Services and what they hold stay: the next one comes onto their network.
       createAnother: ({ services, ...another }, anotherLease) =>
         services === undefined
@@ -284,22 +285,41 @@ export class DockerProvider implements SandboxProvider {
   async #difference(
     container: string,
     client: DaemonClient,
-    { imageId, placed }: { readonly imageId: string; readonly placed: ReadonlyMap<string, Described> },
+    {
+      imageId,
+      placed,
+      lease,
+    }: Pick<SandboxRecord, "imageId" | "lease"> & {
+      readonly placed: ReadonlyMap<string, Described>;
+    },
   ): Promise<Difference> {
-    const answer = await this.#place.engine.call("GET", `/containers/${container}/changes`);
-    const listed = EngineChanges.safeParse(answer.value);
-    if (answer.status !== 200 || !listed.success) {
-      await client.call({ op: "status" }); // a sandbox that is lost says why
-      throw new Failure("SandboxUnavailable", "the container engine does not list changes", {
-        retryable: true,
-      });
-    }
-    const changes = listed.data ?? [];
+    const listed = await this.#listChanges(container, client, lease);
+    const image = await this.#listImage(imageId);
+    const changes = await exactPaths(client, listed, [...image.keys(), ...placed.keys()]);
     const paths = [...new Set([...changes.map(({ Path }) => Path), ...placed.keys()])].filter(
       path => !isOfEngine(path),
     );
-    const before = { image: await this.#listImage(imageId), placed };
-    return compareFiles(changes, await describePaths(client, paths), before);
+    return compareFiles(changes, await describePaths(client, paths), { image, placed });
+  }
+
+  async #listChanges(
+    container: string,
+    client: DaemonClient,
+    lease: Lease,
+  ): Promise<readonly EngineChange[]> {
+    const answer = await this.#place.engine
+      .call("GET", `/containers/${container}/changes`)
+      .catch((error: unknown) => {
+        // ENAMETOOLONG: the engine looks at each file by its whole path.
+        if (!(error instanceof Failure && /file name too long/.test(error.message))) throw error;
+        throw broken(nameOf(lease), "its files cannot be listed: there are folders deeper than any path");
+      });
+    const listed = EngineChanges.safeParse(answer.value);
+    if (answer.status === 200 && listed.success) return listed.data ?? [];
+    await client.call({ op: "status" }); // a sandbox that is lost says why
+    throw new Failure("SandboxUnavailable", "the container engine does not list changes", {
+      retryable: true,
+    });
   }
 
   /** An image never changes, so it is looked at once: in a container of its own in which nothing else runs. */
