@@ -45,14 +45,23 @@ export async function importImage(
       mkdirSync(dirname(join(folder, name)), { recursive: true });
       writeFileSync(join(folder, name), text, { mode: 0o755 });
     }
-    const tar = execFileSync("tar", ["-C", folder, "--owner=0", "--group=0", "-c", "."], {
-      maxBuffer: 64 << 20,
-    });
-    await post(`/images/create?fromSrc=-&repo=${encodeURIComponent(reference)}`, changes, tar);
+    await importFolder(reference, folder, changes);
     return reference;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** A folder with a root file system, which root owns then. */
+export async function importFolder(
+  reference: string,
+  folder: string,
+  changes: readonly string[] = [],
+): Promise<void> {
+  const tar = execFileSync("tar", ["-C", folder, "--owner=0", "--group=0", "-c", "."], {
+    maxBuffer: 256 << 20,
+  });
+  await post(`/images/create?fromSrc=-&repo=${encodeURIComponent(reference)}`, changes, tar);
 }
 
 async function post(path: string, changes: readonly string[], body: Buffer): Promise<void> {
