@@ -33,6 +33,9 @@ const CAPABILITIES = [
   ...["NET_BIND_SERVICE", "SYS_CHROOT"],
 ];
 
+/** By which the daemon closes the link-local network before it lets go of them (link-local.ts). No command has them. */
+const CLOSING_CAPABILITIES = ["NET_ADMIN", "SETPCAP"];
+
 export interface ContainerPlan {
   readonly name: string;
   readonly imageId: string;
@@ -166,12 +169,14 @@ export function confinement({
 function containerOptions(plan: ContainerPlan) {
   const { imageId, spec, toolkit, doorFolder, joined } = plan;
   const { network, services = [] } = spec;
+  // Whoever joins the network finds it as it was made.
+  const isApart = network === "public" && joined === undefined;
   const bind = (Source: string, Target: string) => ({ Type: "bind", Source, Target, ReadOnly: true });
   return {
     Image: imageId,
     ...(joined === undefined && { Hostname: "sandbox" }),
     User: "0:0", // commands become who the image or the task says
-    Entrypoint: daemonWords("connect", `${DOOR_MOUNT}/s`),
+    Entrypoint: daemonWords(...(isApart ? ["apart"] : []), "connect", `${DOOR_MOUNT}/s`),
     Cmd: [],
     Env: Object.entries(DAEMON_ENV).map(([name, value]) => `${name}=${value}`),
     WorkingDir: "/",
@@ -183,6 +188,7 @@ function containerOptions(plan: ContainerPlan) {
       ...(services.length > 0 && { ExtraHosts: services.map(({ name }) => `${name}:127.0.0.1`) }),
       Init: false, // the daemon is process 1, which nothing inside can kill
       ...confinement(spec),
+      ...(isApart && { CapAdd: [...CAPABILITIES, ...CLOSING_CAPABILITIES] }),
     },
   };
 }
