@@ -116,8 +116,10 @@ export async function whyEnded(engine: Engine, id: string, what: string): Promis
   if (answer.status === 404) return lost(what, "its container is gone");
   const inspected = Inspected.safeParse(answer.value);
   if (!inspected.success) return undefined;
-  const { Running, OOMKilled, ExitCode, Error: said } = inspected.data.State;
+  const { Running, OOMKilled, ExitCode, Error: said, Status = "" } = inspected.data.State;
   if (Running) return undefined;
+  // Podman's stopping one has no exit code yet, which reads as 0.
+  if (["stopping", "removing"].includes(Status)) return lost(what, "its container is ended from outside");
   const detail = `its container ended with code ${ExitCode}${said ? `: ${said}` : ""}`;
   if (OOMKilled && ExitCode === 137) return broken(what, `${detail}, out of memory`);
   if (ExitCode === 0) return lost(what, "its deadline passed");
