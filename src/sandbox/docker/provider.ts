@@ -37,6 +37,8 @@ import { inspectImage } from "./image.ts";
 import {
   listSandboxFolders,
   makeDoorFolder,
+  type Owner,
+  readOwner,
   readRecord,
   removeSandboxFolder,
   type SandboxFolder,
@@ -211,7 +213,7 @@ export class DockerProvider implements SandboxProvider {
     await removeServices(engine, folder.name);
     await removeContainer(engine, folder.name);
     removeSandboxFolder(folder);
-    makeDoorFolder(folder, plan.doorFolder);
+    makeDoorFolder(folder, ownerOf(plan.lease), plan.doorFolder);
     const container = await createContainer(engine, plan);
     if (container !== undefined) return container;
     throw new Failure("SandboxUnavailable", `container ${folder.name} cannot be replaced`, {
@@ -360,7 +362,7 @@ export class DockerProvider implements SandboxProvider {
   #plan(folder: SandboxFolder, imageId: string, spec: ContainerPlan["spec"], lease: Lease): ContainerPlan {
     return {
       ...{ name: folder.name, imageId, spec, lease, toolkit: this.#place.toolkit, driver: thisDriver() },
-      ...{ folder: folder.path, doorFolder: makeDoorFolder(folder) },
+      ...{ folder: folder.path, doorFolder: makeDoorFolder(folder, ownerOf(lease)) },
     };
   }
 
@@ -374,18 +376,21 @@ export class DockerProvider implements SandboxProvider {
     });
   }
 
-  /** Of drivers that died between container and folder. */
+  /** Of drivers that died between folder and container. */
   #removeLeftFolders(now: number): void {
     for (const path of listSandboxFolders(this.#place.folder)) {
-      const record = readRecord({ path });
-      if (record !== undefined && isLeft(record.driver, record.lease.deadlineMs, now))
-        removeSandboxFolder({ path });
+      const owner = readOwner({ path });
+      if (owner !== undefined && isLeft(owner.driver, owner.deadlineMs, now)) removeSandboxFolder({ path });
     }
   }
 }
 
 function thisDriver(): string {
   return formatProcess(currentProcess());
+}
+
+function ownerOf({ deadlineMs }: Lease): Owner {
+  return { driver: thisDriver(), deadlineMs };
 }
 
 /** Its driver is dead, or its time is over. A driver that cannot be seen from here has until the deadline. */
