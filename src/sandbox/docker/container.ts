@@ -6,6 +6,7 @@ import { broken, lost } from "../daemon/leased-sandbox.ts";
 import { DAEMON_ENV, DOOR_MOUNT, daemonWords, TOOLKIT_MOUNT } from "../daemon/toolkit.ts";
 import type { Lease, SandboxSpec } from "../sandbox.ts";
 import { complaintOf, type Engine } from "./engine.ts";
+import { writeHosts } from "./sandbox-folder.ts";
 
 /** Names of labels, by which any driver finds what another left. */
 export const LABEL = {
@@ -46,8 +47,13 @@ export interface ContainerPlan {
   readonly folder: string;
   readonly doorFolder: string;
   readonly driver: string;
-  /** The container whose network it has. */
-  readonly joined?: string | undefined;
+  readonly joined?: JoinedNetwork | undefined;
+}
+
+/** The network of another container, and the names that stand for its loopback. */
+export interface JoinedNetwork {
+  readonly container: string;
+  readonly names: readonly string[];
 }
 
 const Created = z.object({ Id: z.string().min(1) });
@@ -63,7 +69,9 @@ const Inspected = z.object({
 
 /** @returns undefined when there is a container of this name already */
 export async function createContainer(engine: Engine, plan: ContainerPlan): Promise<string | undefined> {
-  return createNamed(engine, plan.name, containerOptions(plan), complaint => refusal(plan, complaint));
+  return createNamed(engine, plan.name, containerOptions(engine, plan), complaint =>
+    refusal(plan, complaint),
+  );
 }
 
 /** @returns undefined when there is a container of this name already */
@@ -168,12 +176,11 @@ export function confinement({
   };
 }
 
-function containerOptions(plan: ContainerPlan) {
-  const { imageId, spec, toolkit, doorFolder, joined } = plan;
-  const { network, services = [] } = spec;
+function containerOptions(engine: Engine, plan: ContainerPlan) {
+  const { imageId, spec, toolkit, folder, doorFolder, joined } = plan;
   // Whoever joins the network finds it as it was made.
-  const isApart = network === "public" && joined === undefined;
-  const bind = (Source: string, Target: string) => ({ Type: "bind", Source, Target, ReadOnly: true });
+  const isApart = spec.network === "public" && joined === undefined;
+  const own = joined === undefined ? ownNetwork(spec) : joinNetwork(engine, joined, folder);
   return {
     Image: imageId,
     ...(joined === undefined && { Hostname: "sandbox" }),
@@ -185,9 +192,8 @@ function containerOptions(plan: ContainerPlan) {
     Healthcheck: { Test: ["NONE"] }, // the driver waits for it once, and it does not come into an episode
     Labels: labelsOf(plan),
     HostConfig: {
-      Mounts: [bind(toolkit, TOOLKIT_MOUNT), bind(doorFolder, DOOR_MOUNT)],
-      ...networkOf(network, joined),
-      ...(services.length > 0 && { ExtraHosts: services.map(({ name }) => `${name}:127.0.0.1`) }),
+      ...own,
+      Mounts: [bind(toolkit, TOOLKIT_MOUNT), bind(doorFolder, DOOR_MOUNT), ...own.Mounts],
       Init: false, // the daemon is process 1, which nothing inside can kill
       ...confinement(spec),
       ...(isApart && { CapAdd: [...CAPABILITIES, ...CLOSING_CAPABILITIES] }),
@@ -195,10 +201,34 @@ function containerOptions(plan: ContainerPlan) {
   };
 }
 
-/** With another container's network come the names that it knows. */
-function networkOf(network: SandboxSpec["network"], joined: string | undefined) {
-  if (joined !== undefined) return { NetworkMode: `container:${joined}` };
-  return { NetworkMode: network === "public" ? "bridge" : network };
+/** No engine takes names for a container on another's network, so it gets a file where they do not come along. */
+export function joinNetwork(
+  { hasNamesWithNetwork }: Engine,
+  { container, names }: JoinedNetwork,
+  folder: string,
+): { readonly NetworkMode: string; readonly Mounts: readonly Mount[] } {
+  const Mounts =
+    hasNamesWithNetwork || names.length === 0 ? [] : [bind(writeHosts(folder, names), "/etc/hosts")];
+  return { NetworkMode: `container:${container}`, Mounts };
+}
+
+function ownNetwork({ network, services = [] }: ContainerPlan["spec"]) {
+  return {
+    NetworkMode: network === "public" ? "bridge" : network,
+    Mounts: [],
+    ...(services.length > 0 && { ExtraHosts: services.map(({ name }) => `${name}:127.0.0.1`) }),
+  };
+}
+
+interface Mount {
+  readonly Type: "bind";
+  readonly Source: string;
+  readonly Target: string;
+  readonly ReadOnly: boolean;
+}
+
+function bind(Source: string, Target: string): Mount {
+  return { Type: "bind", Source, Target, ReadOnly: true };
 }
 
 /** The engine cannot make this container; another one perhaps. */

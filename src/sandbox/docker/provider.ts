@@ -25,6 +25,7 @@ import { TokenBucket } from "../token-bucket.ts";
 import {
   type ContainerPlan,
   createContainer,
+  type JoinedNetwork,
   LABEL,
   removeContainer,
   startContainer,
@@ -77,13 +78,13 @@ interface Place {
   readonly creation: { readonly perSecond: number; readonly burst: number };
 }
 
-const Containers = z.array(
-  z.object({
-    Id: z.string(),
-    Labels: z.record(z.string(), z.string()).nullish(),
-    Names: z.array(z.string()),
-  }),
-);
+const Listed = z.object({
+  Id: z.string(),
+  /** Unix time in s. */
+  Created: z.number(),
+  Labels: z.record(z.string(), z.string()).nullish(),
+});
+type Listed = z.infer<typeof Listed>;
 
 const EngineChanges = z.array(z.object({ Path: z.string(), Kind: z.int() })).nullable();
 
@@ -153,7 +154,7 @@ export class DockerProvider implements SandboxProvider {
     }
   }
 
-  async #create(spec: SandboxSpec, lease: Lease, joined: string | undefined): Promise<LeasedSandbox> {
+  async #create(spec: SandboxSpec, lease: Lease, joined: JoinedNetwork | undefined): Promise<LeasedSandbox> {
     assertSpec(spec);
     const { image: wanted, network } = spec;
     if (wanted.kind !== "docker") {
@@ -272,7 +273,10 @@ export class DockerProvider implements SandboxProvider {
         services === undefined
           ? this.create(another, anotherLease)
           : this.#sandboxes.once(anotherLease, () =>
-              this.#create({ ...another, network: spec.network }, anotherLease, container),
+              this.#create({ ...another, network: spec.network }, anotherLease, {
+                container,
+                names: services.map(({ name }) => name),
+              }),
             ),
       remove: async () => {
         door.close();
@@ -366,11 +370,14 @@ export class DockerProvider implements SandboxProvider {
     };
   }
 
-  async #leftContainers(): Promise<z.infer<typeof Containers>> {
+  async #leftContainers(): Promise<readonly Listed[]> {
     const filters = encodeURIComponent(JSON.stringify({ label: [LABEL.id] }));
     const answer = await this.#place.engine.call("GET", `/containers/json?all=true&filters=${filters}`);
-    const listed = Containers.safeParse(answer.value);
-    if (listed.success) return listed.data;
+    const listed = z.array(Listed).safeParse(answer.value);
+    // Those on another's network come after it, and podman wants them to go before it.
+    const isService = ({ Labels }: Listed) => Labels?.[SERVICE_LABEL] !== undefined;
+    if (listed.success)
+      return listed.data.sort((a, b) => b.Created - a.Created || Number(isService(b)) - Number(isService(a)));
     throw new Failure("SandboxUnavailable", "the container engine does not list its containers", {
       retryable: true,
     });

@@ -109,6 +109,13 @@ export function writeRecord({ path }: SandboxFolder, record: SandboxRecord): voi
   renameSync(aside, join(path, RECORD));
 }
 
+/** @returns the path of a hosts file (hosts(5)) in which the names stand for the loopback */
+export function writeHosts(folder: string, names: readonly string[]): string {
+  const path = join(folder, "hosts");
+  writeFileSync(path, ["localhost", ...names].map(name => `127.0.0.1 ${name}\n`).join(""), { mode: 0o644 });
+  return path;
+}
+
 /** @returns undefined when there is none, or none that we wrote */
 export function readRecord({ path }: Pick<SandboxFolder, "path">): SandboxRecord | undefined {
   return readFile(join(path, RECORD), SandboxRecord);

@@ -8,7 +8,7 @@ import { capturedBytes, capturedText } from "../../../src/sandbox/captured-text.
 import { Engine } from "../../../src/sandbox/docker/engine.ts";
 import { createDockerProvider, type DockerProvider } from "../../../src/sandbox/docker/provider.ts";
 import type { ExecOptions, Sandbox, SandboxSpec } from "../../../src/sandbox/sandbox.ts";
-import { importImage, noDocker } from "../docker-images.ts";
+import { importImage, noDocker, noImageHealthcheck } from "../docker-images.ts";
 
 let provider: DockerProvider;
 let shared: Sandbox;
@@ -260,7 +260,8 @@ describe.skipIf(noDocker !== undefined)(`in a container${why}`, { timeout: 120_0
     });
   });
 
-  test("an image's health check is waited for", async () => {
+  const noHealthcheck = noImageHealthcheck === undefined ? "" : ` (not here: ${noImageHealthcheck})`;
+  test.skipIf(noHealthcheck !== "")(`an image's health check is waited for${noHealthcheck}`, async () => {
     const reference = await importImage("t1-test/health:1", {
       changes: ['ENTRYPOINT ["/init.sh"]', "HEALTHCHECK --interval=1s --retries=60 CMD test -e /ready"],
       files: { "init.sh": '#!/bin/sh\n(sleep 2; echo > /ready) &\nexec "$@"\n' },
