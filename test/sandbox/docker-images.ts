@@ -17,7 +17,7 @@ import { BUSYBOX, hasBusybox } from "./local-daemon.ts";
 
 const engine = await Engine.open().catch(() => undefined);
 engine?.close();
-const isPodman = engine?.hasNamesWithNetwork === false;
+const isPodman = engine?.isPodman === true;
 
 /** Why tests with containers are left out on this machine; undefined when they run. */
 export const noDocker: string | undefined = !hasBusybox

@@ -23,15 +23,15 @@ const Complaint = z.object({ message: z.string() });
 
 export class Engine {
   readonly socketPath: string;
-  /** A container on another's network finds the names that this one was given: Docker's do, podman's do not. */
-  readonly hasNamesWithNetwork: boolean;
+  /** For what podman does otherwise. */
+  readonly isPodman: boolean;
   readonly #version: string;
   readonly #agent: Agent;
 
   private constructor(socketPath: string, headers: IncomingHttpHeaders, agent: Agent) {
     const version = headers["api-version"];
     this.socketPath = socketPath;
-    this.hasNamesWithNetwork = headers["libpod-api-version"] === undefined; // podman's
+    this.isPodman = headers["libpod-api-version"] !== undefined;
     this.#version = typeof version === "string" ? version : OLDEST_VERSION;
     this.#agent = agent;
   }

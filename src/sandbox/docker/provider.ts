@@ -18,6 +18,7 @@ import { broken, LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts
 import { type Described, Listing } from "../daemon/protocol.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { openToolkit } from "../daemon/toolkit.ts";
+import { memoryKills } from "../memory-kills.ts";
 import { OwnSandboxes } from "../own-sandboxes.ts";
 import { openRunFolder } from "../run-folder.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
@@ -27,6 +28,7 @@ import {
   createContainer,
   type JoinedNetwork,
   LABEL,
+  type Life,
   removeContainer,
   startContainer,
   whyEnded,
@@ -112,8 +114,8 @@ export class DockerProvider implements SandboxProvider {
     const record = readRecord(folder);
     if (record === undefined) return undefined;
     assertUnowned(record);
-    const what = nameOf(record.lease);
-    if ((await whyEnded(this.#place.engine, record.container, what)) !== undefined) return undefined;
+    if ((await whyEnded(this.#place.engine, record.container, lifeOf(record))) !== undefined)
+      return undefined;
     return this.#sandboxes.once(lease, () => this.#takeOver(folder, record));
   }
 
@@ -180,6 +182,7 @@ export class DockerProvider implements SandboxProvider {
       imageEnv: { ...image.env },
       ...(image.user === undefined ? {} : { imageUser: image.user }),
       placed: [],
+      killsBefore: memoryKills(),
     };
     let door: DriverDoor | undefined;
     try {
@@ -206,9 +209,11 @@ export class DockerProvider implements SandboxProvider {
     const record = readRecord(folder);
     if (record !== undefined) {
       assertUnowned(record);
-      const what = nameOf(record.lease);
       // One whose set-up was not finished has no list of what was placed.
-      if (record.placed.length > 0 && (await whyEnded(engine, record.container, what)) === undefined)
+      if (
+        record.placed.length > 0 &&
+        (await whyEnded(engine, record.container, lifeOf(record))) === undefined
+      )
         return this.#takeOver(folder, record);
     }
     await removeServices(engine, folder.name);
@@ -236,11 +241,9 @@ export class DockerProvider implements SandboxProvider {
     }
   }
 
-  #openDoor(
-    { door, token, container, lease }: SandboxRecord,
-    { isGrant }: { readonly isGrant: boolean },
-  ): Promise<DriverDoor> {
-    const whyGone = () => whyEnded(this.#place.engine, container, nameOf(lease)).catch(() => undefined); // the engine is away: we wait
+  #openDoor(record: SandboxRecord, { isGrant }: { readonly isGrant: boolean }): Promise<DriverDoor> {
+    const { door, token, container } = record;
+    const whyGone = () => whyEnded(this.#place.engine, container, lifeOf(record)).catch(() => undefined); // the engine is away: we wait
     return DriverDoor.open({ folder: door, token, isGrant, whyGone });
   }
 
@@ -347,7 +350,8 @@ export class DockerProvider implements SandboxProvider {
     const container = await createContainer(engine, plan);
     if (container === undefined)
       throw new Failure("SandboxUnavailable", `${folder.name} is there already`, { retryable: true });
-    const whyGone = () => whyEnded(engine, container, nameOf(lease)).catch(() => undefined);
+    const life = { what: nameOf(lease), killsBefore: memoryKills() };
+    const whyGone = () => whyEnded(engine, container, life).catch(() => undefined);
     const way = { folder: plan.doorFolder, token: makeToken(), isGrant: true, whyGone };
     const door = await DriverDoor.open(way);
     const client = new DaemonClient(() => door.connect());
@@ -394,6 +398,10 @@ export class DockerProvider implements SandboxProvider {
 
 function thisDriver(): string {
   return formatProcess(currentProcess());
+}
+
+function lifeOf({ lease, killsBefore }: SandboxRecord): Life {
+  return { what: nameOf(lease), killsBefore };
 }
 
 function ownerOf({ deadlineMs }: Lease): Owner {

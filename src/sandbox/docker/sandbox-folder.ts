@@ -58,6 +58,8 @@ export const SandboxRecord = z.strictObject({
   imageEnv: z.record(Text, Text),
   imageUser: Text.optional(),
   placed: z.array(z.tuple([Text, Described])).readonly(),
+  /** How often the machine's kernel had killed for want of memory when it was made. */
+  killsBefore: z.number(),
 });
 export type SandboxRecord = z.infer<typeof SandboxRecord>;
 

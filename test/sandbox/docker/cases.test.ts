@@ -166,6 +166,28 @@ describe.skipIf(noDocker !== undefined)(`in a container${why}`, { timeout: 120_0
     expect(await output("echo ok", {}, sandbox)).toBe("ok\n");
   });
 
+  test("memory that no process holds, taken to the last, breaks the sandbox: it is not lost", async () => {
+    const sandbox = await create({ memoryBytes: 80 << 20, diskBytes: 1 << 30 });
+    const fill = () =>
+      run("tail /dev/zero; yes | head -c 20000000 >> /dev/shm/f", {}, sandbox).then(
+        () => "alive",
+        error => `${error}`,
+      );
+    await expect.poll(fill, { timeout: 100_000 }).toMatch(/^SandboxBroken.* out of memory$/);
+  });
+
+  test("a container that is killed from outside is lost, though memory had run out in it before", async () => {
+    const id = `cases/both/${process.pid}`;
+    const sandbox = await create({ memoryBytes: 256 << 20 }, { id });
+    expect((await run("tail /dev/zero", {}, sandbox)).end).toEqual({ kind: "signalled", signal: "SIGKILL" });
+    const engine = await Engine.open();
+    const filters = encodeURIComponent(JSON.stringify({ label: [`t1.lease.id=${id}`] }));
+    const { value } = await engine.call("GET", `/containers/json?filters=${filters}`);
+    await engine.call("POST", `/containers/${(value as [{ Id: string }])[0].Id}/kill`);
+    engine.close();
+    await expect(run("true", {}, sandbox)).rejects.toMatchObject({ name: "SandboxLost" });
+  });
+
   test("harbor#2051: memory and processors of the spec are the container's limits", async () => {
     const id = `cases/limits/${process.pid}`;
     const sandbox = await create({ memoryBytes: 512 << 20, cpus: 0.5 }, { id });
