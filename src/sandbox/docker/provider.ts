@@ -5,17 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
-import { currentProcess, formatProcess, parseProcess, processState } from "../../store/process-identity.ts";
 import { assertSpec } from "../assert-spec.ts";
 import type { ContainerImage } from "../container-image.ts";
 import { DaemonClient } from "../daemon/client.ts";
 import { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
-import { describePaths } from "../daemon/describe-paths.ts";
-import { type Difference, isOfEngine } from "../daemon/difference.ts";
 import { DriverDoor } from "../daemon/driver-door.ts";
 import { makeToken } from "../daemon/handshake.ts";
-import { broken, LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
-import { type Described, Listing } from "../daemon/protocol.ts";
+import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
+import type { Described } from "../daemon/protocol.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { openToolkit } from "../daemon/toolkit.ts";
 import { memoryKills } from "../memory-kills.ts";
@@ -23,24 +20,24 @@ import { OwnSandboxes } from "../own-sandboxes.ts";
 import { openRunFolder } from "../run-folder.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { TokenBucket } from "../token-bucket.ts";
+import { differenceOf } from "./changes.ts";
 import {
   type ContainerPlan,
   createContainer,
   type JoinedNetwork,
   LABEL,
-  type Life,
   removeContainer,
   startContainer,
-  whyEnded,
 } from "./container.ts";
+import { lifeOf, whyEnded } from "./container-end.ts";
 import { Engine } from "./engine.ts";
-import { exactPaths } from "./exact-paths.ts";
-import { compareFiles, type EngineChange, type ImageEntry } from "./file-changes.ts";
 import { inspectImage } from "./image.ts";
+import { ImageListings } from "./image-listings.ts";
+import { assertUnowned, isLeft, ownerOf, thisDriver } from "./ownership.ts";
+import { type Place, planContainer } from "./place.ts";
 import {
   listSandboxFolders,
   makeDoorFolder,
-  type Owner,
   readOwner,
   readRecord,
   removeSandboxFolder,
@@ -53,7 +50,6 @@ import { removeServices, SERVICE_LABEL, startServices } from "./services.ts";
 
 /** About twice what an engine makes on two processors (docs/benchmarks.md), so that it is never buried. */
 const CREATION = { perSecond: 10, burst: 16 };
-const LISTING_LIFE_MS = 300_000;
 
 export interface DockerOptions {
   /** Of docker or podman; found by itself when not given. */
@@ -73,13 +69,6 @@ export async function createDockerProvider(options: DockerOptions = {}): Promise
   return new DockerProvider({ engine, folder, toolkit, creation: options.creation ?? CREATION });
 }
 
-interface Place {
-  readonly engine: Engine;
-  readonly folder: string;
-  readonly toolkit: string;
-  readonly creation: { readonly perSecond: number; readonly burst: number };
-}
-
 const Listed = z.object({
   Id: z.string(),
   /** Unix time in s. */
@@ -88,17 +77,16 @@ const Listed = z.object({
 });
 type Listed = z.infer<typeof Listed>;
 
-const EngineChanges = z.array(z.object({ Path: z.string(), Kind: z.int() })).nullable();
-
 export class DockerProvider implements SandboxProvider {
   readonly name = "docker";
   readonly #place: Place;
   readonly #bucket: TokenBucket;
   readonly #sandboxes = new OwnSandboxes<LeasedSandbox>();
-  readonly #listings = new Map<string, Promise<ReadonlyMap<string, ImageEntry>>>();
+  readonly #listings: ImageListings;
 
   constructor(place: Place) {
     this.#place = place;
+    this.#listings = new ImageListings(place);
     this.#bucket = new TokenBucket(place.creation);
   }
 
@@ -172,7 +160,7 @@ export class DockerProvider implements SandboxProvider {
     const { engine } = this.#place;
     const image = await inspectImage(engine, wanted.reference);
     const folder = sandboxFolder(this.#place.folder, lease);
-    const plan = { ...this.#plan(folder, image.id, spec, lease), joined };
+    const plan = { ...planContainer(this.#place, folder, { imageId: image.id, spec, lease }), joined };
     const container = (await createContainer(engine, plan)) ?? (await this.#replace(folder, plan));
     if (typeof container !== "string") return container;
     const token = makeToken();
@@ -270,7 +258,10 @@ export class DockerProvider implements SandboxProvider {
     const { client, sandbox, door, placed } = connected;
     return new LeasedSandbox(spec, lease, {
       ...{ client, sandbox },
-      difference: () => this.#difference(container, client, { imageId, placed, lease }),
+      difference: async () => {
+        const image = await this.#listings.list(imageId);
+        return differenceOf(this.#place.engine, { container, lease, client }, { image, placed });
+      },
       // Services and what they hold stay: the next one comes onto their network.
       createAnother: ({ services, ...another }, anotherLease) =>
         services === undefined
@@ -289,89 +280,6 @@ export class DockerProvider implements SandboxProvider {
         this.#sandboxes.forget(lease);
       },
     });
-  }
-
-  async #difference(
-    container: string,
-    client: DaemonClient,
-    {
-      imageId,
-      placed,
-      lease,
-    }: Pick<SandboxRecord, "imageId" | "lease"> & {
-      readonly placed: ReadonlyMap<string, Described>;
-    },
-  ): Promise<Difference> {
-    const listed = await this.#listChanges(container, client, lease);
-    const image = await this.#listImage(imageId);
-    const changes = await exactPaths(client, listed, [...image.keys(), ...placed.keys()]);
-    const paths = [...new Set([...changes.map(({ Path }) => Path), ...placed.keys()])].filter(
-      path => !isOfEngine(path),
-    );
-    return compareFiles(changes, await describePaths(client, paths), { image, placed });
-  }
-
-  async #listChanges(
-    container: string,
-    client: DaemonClient,
-    lease: Lease,
-  ): Promise<readonly EngineChange[]> {
-    const answer = await this.#place.engine
-      .call("GET", `/containers/${container}/changes`)
-      .catch((error: unknown) => {
-        // ENAMETOOLONG: the engine looks at each file by its whole path.
-        if (!(error instanceof Failure && /file name too long/.test(error.message))) throw error;
-        throw broken(nameOf(lease), "its files cannot be listed: there are folders deeper than any path");
-      });
-    const listed = EngineChanges.safeParse(answer.value);
-    if (answer.status === 200 && listed.success) return listed.data ?? [];
-    await client.call({ op: "status" }); // a sandbox that is lost says why
-    throw new Failure("SandboxUnavailable", "the container engine does not list changes", {
-      retryable: true,
-    });
-  }
-
-  /** An image never changes, so it is looked at once: in a container of its own in which nothing else runs. */
-  #listImage(imageId: string): Promise<ReadonlyMap<string, ImageEntry>> {
-    const known = this.#listings.get(imageId);
-    if (known !== undefined) return known;
-    const listing = this.#readImage(imageId);
-    this.#listings.set(imageId, listing);
-    listing.catch(() => this.#listings.delete(imageId));
-    return listing;
-  }
-
-  async #readImage(imageId: string): Promise<ReadonlyMap<string, ImageEntry>> {
-    const { engine } = this.#place;
-    const id = `listing of ${imageId} by ${thisDriver()}`;
-    const lease = { id, generation: 1, deadlineMs: Date.now() + LISTING_LIFE_MS };
-    const folder = sandboxFolder(this.#place.folder, lease);
-    const plan = this.#plan(folder, imageId, { network: "none", diskBytes: 1 << 20 }, lease);
-    const container = await createContainer(engine, plan);
-    if (container === undefined)
-      throw new Failure("SandboxUnavailable", `${folder.name} is there already`, { retryable: true });
-    const life = { what: nameOf(lease), killsBefore: memoryKills() };
-    const whyGone = () => whyEnded(engine, container, life).catch(() => undefined);
-    const way = { folder: plan.doorFolder, token: makeToken(), isGrant: true, whyGone };
-    const door = await DriverDoor.open(way);
-    const client = new DaemonClient(() => door.connect());
-    try {
-      await startContainer(engine, container, plan);
-      const { body } = await client.call({ op: "list" });
-      const listing = Listing.parse(JSON.parse(Buffer.from(body).toString("utf8")));
-      return new Map(listing.map(([path, kind, mode, uid, gid]) => [path, { kind, mode, uid, gid }]));
-    } finally {
-      client.lose(lost(nameOf(lease), "it was looked at"));
-      door.close();
-      await removeContainer(engine, container).finally(() => removeSandboxFolder(folder));
-    }
-  }
-
-  #plan(folder: SandboxFolder, imageId: string, spec: ContainerPlan["spec"], lease: Lease): ContainerPlan {
-    return {
-      ...{ name: folder.name, imageId, spec, lease, toolkit: this.#place.toolkit, driver: thisDriver() },
-      ...{ folder: folder.path, doorFolder: makeDoorFolder(folder, ownerOf(lease)) },
-    };
   }
 
   async #leftContainers(): Promise<readonly Listed[]> {
@@ -394,37 +302,4 @@ export class DockerProvider implements SandboxProvider {
       if (owner !== undefined && isLeft(owner.driver, owner.deadlineMs, now)) removeSandboxFolder({ path });
     }
   }
-}
-
-function thisDriver(): string {
-  return formatProcess(currentProcess());
-}
-
-function lifeOf({ lease, killsBefore }: SandboxRecord): Life {
-  return { what: nameOf(lease), killsBefore };
-}
-
-function ownerOf({ deadlineMs }: Lease): Owner {
-  return { driver: thisDriver(), deadlineMs };
-}
-
-/** Its driver is dead, or its time is over. A driver that cannot be seen from here has until the deadline. */
-function isLeft(driver: string | undefined, deadlineMs: number, now: number): boolean {
-  if (deadlineMs <= now) return true;
-  const identity = parseProcess(driver ?? "");
-  const state = identity === undefined ? "elsewhere" : processState(identity);
-  return state === "dead" || state === "rebooted";
-}
-
-/** @throws Failure SandboxUnavailable while another driver has it */
-function assertUnowned({ driver, lease }: SandboxRecord): void {
-  const identity = parseProcess(driver);
-  if (driver === thisDriver() || identity === undefined || processState(identity) !== "alive") return;
-  throw new Failure(
-    "SandboxUnavailable",
-    `${nameOf(lease)} belongs to process ${identity.pid}, which is alive`,
-    {
-      retryable: true,
-    },
-  );
 }
