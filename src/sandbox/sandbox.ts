@@ -10,7 +10,8 @@ export interface SandboxSpec {
   /**
    * `none`: nobody but the sandbox itself. `host`: commands and terminals that ask for it have this machine's network
    * with all that listens on its loopback, and the others have none; in a container, which has one network, they all have
-   * it. `public`: whatever the container engine's usual network reaches. A provider refuses what it does not have.
+   * it. `public`: whatever the container engine's usual network reaches, but for link-local addresses. A provider refuses
+   * what it does not have.
    */
   readonly network: "none" | "host" | "public";
   /** Room for everything that is written, in memory (tmpfs). */

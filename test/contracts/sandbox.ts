@@ -56,8 +56,8 @@ export function sandboxContract(
     readonly create: typeof create;
   }
 
-  // Side by side, because most of them wait for something to end.
-  function rule(name: string, check: (scope: Scope) => Promise<void>): void {
+  /** Side by side, because most of them wait for something to end; but for one that leaves no room for others. */
+  function rule(name: string, check: (scope: Scope) => Promise<void>, { isAlone = false } = {}): void {
     const exception = except.find(other => other.rule === name);
     const scoped = async ({ expect }: Pick<Scope, "expect">): Promise<void> => {
       const made: Sandbox[] = [];
@@ -75,7 +75,7 @@ export function sandboxContract(
       }
     };
     if (exception === undefined) {
-      test.concurrent(name, scoped);
+      (isAlone ? test : test.concurrent)(name, scoped);
       return;
     }
     unused.delete(exception);
@@ -511,7 +511,7 @@ export function sandboxContract(
     rule("fill a folder that held a tree deeper than any path", async ({ create, expect }) => {
       const sandbox = await create();
       const deep =
-        "mkdir /fresh; cd /fresh; i=0; while [ $i -lt 60 ]; do i=$((i+1)); mkdir -p $d && cd $d; done";
+        "mkdir /fresh; cd /fresh; i=0; while [ $i -lt 60 ]; do i=$((i+1)); mkdir $d && cd -P $d || exit 1; done";
       const name = "d".repeat(100);
       expect((await run(sandbox, `d=${name}; ${deep}; touch bottom`)).end).toEqual({
         kind: "exited",
@@ -685,6 +685,58 @@ export function sandboxContract(
       await output(second, "echo z > z");
       expect(await changesOf(second)).toEqual({ ...before, "/app/z": "added file" });
     });
+
+    rule("have names that are bytes, and reach a successor by these", async ({ create, expect }) => {
+      const first = await create({ image: placed() });
+      const name = `$(printf 'd\\377\\303\\251')`;
+      await output(
+        first,
+        `n=${name}; mkdir -p "$n/$n"; echo x > "$n/$n/f$n"; ln "$n/$n/f$n" "hard$n"; ln -s "$n/." "l$n"; echo y > "$(printf 'd\\376')"; echo z > "$(printf 'd\\376x')"`,
+      );
+      const shown = "d\ufffdé";
+      const changes = {
+        [`/app/${shown}`]: "added folder",
+        [`/app/${shown}/${shown}`]: "added folder",
+        [`/app/${shown}/${shown}/f${shown}`]: "added file",
+        [`/app/hard${shown}`]: "added file",
+        [`/app/l${shown}`]: "added link",
+        "/app/d\ufffd": "added file",
+        "/app/d\ufffdx": "added file",
+      };
+      expect(await changesOf(first)).toEqual(changes);
+      const second = await successor(first, ["/app/d\ufffdx"]);
+      const { "/app/d\ufffdx": left, ...carried } = changes;
+      expect([left, await changesOf(second)]).toEqual(["added file", carried]);
+      expect(await output(second, `n=${name}; cat "l$n/$n/f$n" "hard$n" "$(printf 'd\\376')"`)).toBe(
+        "x\nx\ny\n",
+      );
+      expect(
+        await second.upload(await packFolder(folderWith({ f: "" })), "/app", { emptied: ["/app"] }),
+      ).toEqual({
+        unpacked: true,
+      });
+      expect(await output(second, "ls")).toBe("f\n");
+    });
+
+    rule(
+      "deeper than any path are carried, or break the sandbox: no fault of its provider",
+      async ({ create, expect }) => {
+        const first = await create();
+        await output(
+          first,
+          `n=$(printf '%0200d' 0); i=0; while [ $i -lt 30 ]; do i=$((i+1)); mkdir "$n" && cd -P "$n" || exit 1; done`,
+        );
+        const listed = await first.changedFiles().then(
+          () => "listed",
+          error => error.name,
+        );
+        expect(["listed", "SandboxBroken"]).toContain(listed);
+        const lease = { id: `contract/${count++}`, generation: 1, deadlineMs: Date.now() + 600_000 };
+        const next = await first.successor(lease, { without: [] });
+        if (!("refused" in next)) await next[Symbol.asyncDispose]();
+        expect(await output(first, "echo ok")).toBe("ok\n");
+      },
+    );
 
     rule("stay behind where that is asked for, with what is below them", async ({ create, expect }) => {
       const first = await create({ image: placed() });
@@ -905,11 +957,17 @@ export function sandboxContract(
       for (const spec of wrong) await expect(create(spec)).rejects.toMatchObject({ name: "InputError" });
     });
 
-    rule("starts beside many others", async ({ create, expect }) => {
-      const sandboxes = await Promise.all(Array.from({ length: 24 }, () => create()));
-      const outputs = await Promise.all(sandboxes.map((sandbox, index) => output(sandbox, `echo ${index}`)));
-      expect(outputs).toEqual(sandboxes.map((_, index) => `${index}\n`));
-    });
+    rule(
+      "starts beside many others",
+      async ({ create, expect }) => {
+        const sandboxes = await Promise.all(Array.from({ length: 24 }, () => create()));
+        const outputs = await Promise.all(
+          sandboxes.map((sandbox, index) => output(sandbox, `echo ${index}`)),
+        );
+        expect(outputs).toEqual(sandboxes.map((_, index) => `${index}\n`));
+      },
+      { isAlone: true },
+    );
   });
 
   // As a test, because rules are collected after this function has returned.

@@ -1,11 +1,15 @@
 // Every attack, played through a whole attempt in sandboxes of one provider.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PreparedTask } from "../../src/pipeline/prepare.ts";
+import type { ImageBuilder } from "../../src/sandbox/image/image-builder.ts";
 import type { SandboxProvider } from "../../src/sandbox/sandbox.ts";
 import { TaskStage } from "../verifier/play-task.ts";
 import { ATTACKS } from "./attacks.ts";
 
-const TASK = {
+/** A provider may have to make its image first. */
+const OPENING_MS = 120_000;
+
+const task = (base: string): Readonly<Record<string, string>> => ({
   "instruction.md": 'Write "right" into out.txt and make the folder extra.\n',
   "task.toml": `schema_version = "1.4"
 [agent]
@@ -16,9 +20,9 @@ timeout_sec = 6
 network_mode = "no-network"
 workdir = "/app"
 storage_mb = 8
+memory_mb = 512
 `,
-  "environment/Dockerfile":
-    "FROM ubuntu:24.04 AS t1-host\nWORKDIR /app\nENV PATH=/app/bin:/usr/bin:/bin\nCOPY readme.txt /app/\n",
+  "environment/Dockerfile": `FROM ${base}\nWORKDIR /app\nENV PATH=/app/bin:/usr/bin:/bin\nCOPY readme.txt /app/\n`,
   "environment/readme.txt": "read me\n",
   "tests/expected.txt": "right\n",
   "tests/test.sh": `#!/bin/sh
@@ -35,32 +39,47 @@ if command -v python3 > /dev/null; then check "python agrees" 'python3 -c "impor
 echo "{\\"results\\":{\\"tool\\":{\\"name\\":\\"sh\\"},\\"tests\\":[$tests]}}" > /logs/verifier/ctrf.json
 echo $((1 - failed)) > /logs/verifier/reward.txt
 `,
-};
+});
 
-/**
- * @param open makes the provider once for all attacks
- * @param adapt gives the task the image of another provider; one with a shell, perl and the usual small programs
- */
+export interface RedTeamSubject {
+  readonly provider: SandboxProvider;
+  /** Of images for it; that for bubblewrap when not given. */
+  readonly builder?: ImageBuilder;
+  /** What the task's Dockerfile starts from: something with a shell, perl and the usual small programs. */
+  readonly base: string;
+}
+
+/** An attack that a provider cannot withstand in full, and why. It has to fail there, so that the list does not outlive its reasons. */
+export interface RedTeamException {
+  readonly attack: string;
+  readonly reason: string;
+}
+
+/** @param open makes the provider once for all attacks */
 export function redTeam(
-  open: () => Promise<SandboxProvider>,
-  adapt: (task: PreparedTask) => PreparedTask = task => task,
+  open: () => Promise<RedTeamSubject>,
+  { except }: { readonly except: readonly RedTeamException[] },
 ): void {
   let provider: SandboxProvider;
   let stage: TaskStage;
-  let task: PreparedTask;
+  let prepared: PreparedTask;
   beforeAll(async () => {
-    provider = await open();
-    stage = new TaskStage(provider);
-    task = adapt(await stage.prepare(stage.writeTask(TASK)));
-  });
+    const subject = await open();
+    provider = subject.provider;
+    stage = new TaskStage(provider, subject.builder);
+    prepared = await stage.prepare(stage.writeTask(task(subject.base)));
+  }, OPENING_MS);
   afterAll(async () => {
     await stage[Symbol.asyncDispose]();
     await provider[Symbol.asyncDispose]();
-  });
+  }, OPENING_MS);
 
   for (const { name, commands, reward, evidence = [], mode = "hardened", sees, neverSees } of ATTACKS) {
-    test.concurrent(`${name}: earns ${reward}`, { timeout: 120_000 }, async ({ expect: check }) => {
-      const played = await stage.play(task, [commands], { mode, keepFiles: false });
+    const exception = except.find(({ attack }) => attack === name);
+    const why = exception === undefined ? "" : ` (not here: ${exception.reason})`;
+    const attack = exception === undefined ? test.concurrent : test.concurrent.fails;
+    attack(`${name}: earns ${reward}${why}`, { timeout: 120_000 }, async ({ expect: check }) => {
+      const played = await stage.play(prepared, [commands], { mode, keepFiles: false });
       const { record, observations } = played;
       check(record.failure, JSON.stringify(record.failure)).toBeUndefined();
       check(played.reward, `${JSON.stringify(record.report)}\n${observations.join("\n---\n")}`).toBe(reward);
@@ -71,4 +90,7 @@ export function redTeam(
       if (neverSees !== undefined) check(output).not.toMatch(neverSees);
     });
   }
+
+  test("an exception names an attack", () =>
+    expect(except.filter(({ attack }) => !ATTACKS.some(({ name }) => name === attack))).toEqual([]));
 }

@@ -1,22 +1,35 @@
 // Small images for tests, made from files of this machine without a registry, and whether an engine is there for them.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Engine } from "../../src/sandbox/docker/engine.ts";
 import { BUSYBOX, hasBusybox } from "./local-daemon.ts";
 
+const engine = await Engine.open().catch(() => undefined);
+engine?.close();
+const isPodman = engine?.isPodman === true;
+
 /** Why tests with containers are left out on this machine; undefined when they run. */
-export const noDocker: string | undefined = await (async () => {
-  if (!hasBusybox) return `no ${BUSYBOX} (apt-get install busybox-static)`;
-  try {
-    (await Engine.open()).close();
-    return undefined;
-  } catch {
-    return "no container engine answers";
-  }
-})();
+export const noDocker: string | undefined = !hasBusybox
+  ? `no ${BUSYBOX} (apt-get install busybox-static)`
+  : engine === undefined
+    ? "no container engine answers"
+    : undefined;
+
+/** The same of images with a health check, and of services that have one. */
+export const noImageHealthcheck = isPodman ? "podman makes images without one" : undefined;
+export const noHealthchecks =
+  isPodman && !existsSync("/run/systemd/system") ? "podman runs none without systemd" : undefined;
 
 export interface ImageChanges {
   /** Instructions of a Dockerfile that the engine applies without a build: ENV, USER, ENTRYPOINT, WORKDIR, HEALTHCHECK. */
@@ -45,14 +58,23 @@ export async function importImage(
       mkdirSync(dirname(join(folder, name)), { recursive: true });
       writeFileSync(join(folder, name), text, { mode: 0o755 });
     }
-    const tar = execFileSync("tar", ["-C", folder, "--owner=0", "--group=0", "-c", "."], {
-      maxBuffer: 64 << 20,
-    });
-    await post(`/images/create?fromSrc=-&repo=${encodeURIComponent(reference)}`, changes, tar);
+    await importFolder(reference, folder, changes);
     return reference;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** A folder with a root file system, which root owns then. */
+export async function importFolder(
+  reference: string,
+  folder: string,
+  changes: readonly string[] = [],
+): Promise<void> {
+  const tar = execFileSync("tar", ["-C", folder, "--owner=0", "--group=0", "-c", "."], {
+    maxBuffer: 256 << 20,
+  });
+  await post(`/images/create?fromSrc=-&repo=${encodeURIComponent(reference)}`, changes, tar);
 }
 
 async function post(path: string, changes: readonly string[], body: Buffer): Promise<void> {

@@ -15,6 +15,7 @@ import { rewardOf } from "../../src/pipeline/score.ts";
 import type { ImageServices } from "../../src/pipeline/task-image.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import type { Sampler } from "../../src/sampler/sampler.ts";
+import type { ImageBuilder } from "../../src/sandbox/image/image-builder.ts";
 import { readImages } from "../../src/sandbox/image/images-file.ts";
 import { createRootBuilder } from "../../src/sandbox/image/root-builder.ts";
 import type { SandboxProvider } from "../../src/sandbox/sandbox.ts";
@@ -45,6 +46,8 @@ const AGENT = {
   endOfTurn: "<|im_end|>",
 } as const satisfies RunConfig["agent"];
 
+const IMAGES = readImages(undefined);
+
 export interface Played {
   readonly record: EpisodeRecord;
   /** Binary reward. */
@@ -57,10 +60,13 @@ export interface Played {
 export class TaskStage implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "t1-stage-"));
   readonly #provider: SandboxProvider;
+  readonly #builder: ImageBuilder;
   #count = 0;
 
-  constructor(provider: SandboxProvider) {
+  /** @param builder of images for the provider; that for bubblewrap when not given */
+  constructor(provider: SandboxProvider, builder = createRootBuilder(IMAGES, provider)) {
     this.#provider = provider;
+    this.#builder = builder;
   }
 
   /** @param files by path below the task's folder; those that begin with #! are made executable */
@@ -75,8 +81,7 @@ export class TaskStage implements AsyncDisposable {
   }
 
   get images(): ImageServices {
-    const images = readImages(undefined);
-    return { images, builder: createRootBuilder(images, this.#provider) };
+    return { images: IMAGES, builder: this.#builder };
   }
 
   prepare(folder: string): Promise<PreparedTask> {

@@ -1,5 +1,6 @@
 // What is at paths of the sandbox, and what all of its root holds.
-import { type BigIntStats, lstatSync, readdirSync, readlinkSync } from "node:fs";
+import { type BigIntStats, lstatSync } from "node:fs";
+import { pathOfText, readNames, readTarget } from "./path-text.ts";
 import type { Described, FileKind, Listing } from "./protocol.ts";
 
 /** @returns null where nothing is */
@@ -18,7 +19,7 @@ export function describe(path: string): Described | null {
 /** @returns "" where the link is gone meanwhile */
 export function targetOf(link: string): string {
   try {
-    return readlinkSync(link);
+    return readTarget(link);
   } catch {
     return "";
   }
@@ -57,7 +58,7 @@ function kindOf(stats: BigIntStats): FileKind {
 
 function statsOf(path: string): BigIntStats | undefined {
   try {
-    return lstatSync(path, { bigint: true });
+    return lstatSync(pathOfText(path), { bigint: true });
   } catch {
     return undefined; // nothing, or a file where its folder should be
   }
@@ -65,7 +66,7 @@ function statsOf(path: string): BigIntStats | undefined {
 
 function namesIn(folder: string): string[] {
   try {
-    return readdirSync(folder);
+    return readNames(folder);
   } catch {
     return [];
   }

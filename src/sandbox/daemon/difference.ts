@@ -4,7 +4,7 @@ import type { Changes } from "./protocol.ts";
 
 export interface Difference {
   readonly changes: readonly FileChange[];
-  /** Paths that are there and not as before, and folders that hold such, so that these get their modes. */
+  /** As the daemon has them (path-text.ts). Paths that are there and not as before, and folders that hold such, so that these get their modes. */
   readonly carried: readonly string[];
   /** Paths that are gone, or of another kind than before. */
   readonly cleared: readonly string[];
@@ -24,8 +24,8 @@ export function differenceOf(listed: Changes): Difference {
   const there = own.filter(([, change]) => change !== "deleted").map(([path]) => path);
   return {
     changes: own.map(([path, change, kind, , target]) => ({
-      ...{ path, change, kind },
-      ...(target !== null && { target }),
+      ...{ path: path.toWellFormed(), change, kind },
+      ...(target !== null && { target: target.toWellFormed() }),
     })),
     carried: [...new Set(there.flatMap(path => [...foldersAbove(path), path]))],
     cleared: own
@@ -45,7 +45,7 @@ export function carriedWithout(
   without: readonly string[],
 ): { readonly paths: readonly string[]; readonly removed: readonly string[] } {
   const cut = without.map(path => path.replace(/(?<=.)\/+$/, ""));
-  const isKept = (path: string): boolean => !cut.some(prefix => isAtOrBelow(path, prefix));
+  const isKept = (path: string): boolean => !cut.some(prefix => isAtOrBelow(path.toWellFormed(), prefix));
   return {
     paths: carried.filter(isKept),
     // The deepest first; and no folder that holds something which stays as the image has it.

@@ -1,7 +1,17 @@
 // Folders of the sandbox, made and emptied. Step by step and without a path, because a tree may be deeper than any path
 // is long; and all in one turn, because the working directory belongs to the whole process.
-import { lstatSync, mkdirSync, readdirSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  rmdirSync,
+  type Stats,
+  unlinkSync,
+} from "node:fs";
 import { hasCode } from "../../store/file-errors.ts";
+import { pathOfText, readNames } from "./path-text.ts";
 
 /** What the sandbox does not take, in words for whoever asked. */
 export class Refusal extends Error {}
@@ -20,14 +30,14 @@ export function emptyFolder(path: string): void {
     enterFolder(path, names.slice(0, -1), { isReplacing: true });
     const stats = entryOf(last);
     if (stats?.isDirectory()) {
-      process.chdir(last);
+      enter(last);
       emptyHere(path);
       process.chdir("..");
-      attempt(`cannot replace ${path}`, () => rmdirSync(last));
+      attempt(`cannot replace ${path}`, () => rmdirSync(pathOfText(last)));
     } else if (stats !== undefined) {
-      attempt(`cannot replace ${path}`, () => unlinkSync(last));
+      attempt(`cannot replace ${path}`, () => unlinkSync(pathOfText(last)));
     }
-    attempt(`cannot make ${path}`, () => mkdirSync(last, { mode: 0o755 }));
+    attempt(`cannot make ${path}`, () => mkdirSync(pathOfText(last), { mode: 0o755 }));
   });
 }
 
@@ -40,12 +50,12 @@ export function removeEntry(path: string): void {
     for (const name of names.slice(0, -1)) if (!tryEnter(name)) return;
     const stats = entryOf(last);
     if (stats?.isDirectory()) {
-      process.chdir(last);
+      enter(last);
       emptyHere(path);
       process.chdir("..");
-      attempt(`cannot remove ${path}`, () => rmdirSync(last));
+      attempt(`cannot remove ${path}`, () => rmdirSync(pathOfText(last)));
     } else if (stats !== undefined) {
-      attempt(`cannot remove ${path}`, () => unlinkSync(last));
+      attempt(`cannot remove ${path}`, () => unlinkSync(pathOfText(last)));
     }
   });
 }
@@ -66,20 +76,37 @@ function enterFolder(
 ): void {
   for (const name of names) {
     if (tryEnter(name)) continue;
-    if (isReplacing && entryOf(name) !== undefined) attempt(`cannot replace ${path}`, () => unlinkSync(name));
+    if (isReplacing && entryOf(name) !== undefined)
+      attempt(`cannot replace ${path}`, () => unlinkSync(pathOfText(name)));
     attempt(`cannot make ${path}`, () => {
-      mkdirSync(name, { mode: 0o755 });
-      process.chdir(name);
+      mkdirSync(pathOfText(name), { mode: 0o755 });
+      enter(name);
     });
   }
 }
 
 function tryEnter(name: string): boolean {
   try {
-    process.chdir(name);
+    enter(name);
     return true;
   } catch {
     return false;
+  }
+}
+
+/** A link is followed. */
+function enter(name: string): void {
+  const path = pathOfText(name);
+  if (typeof path === "string") {
+    process.chdir(path);
+    return;
+  }
+  // Of what is no text the working directory can be set by its descriptor only.
+  const folder = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    process.chdir(`/proc/self/fd/${folder}`);
+  } finally {
+    closeSync(folder);
   }
 }
 
@@ -88,7 +115,7 @@ function emptyHere(path: string): void {
   for (;;) {
     const full = removeEntries(path);
     if (full !== undefined) {
-      process.chdir(full);
+      enter(full);
       depth += 1;
     } else if (depth > 0) {
       process.chdir("..");
@@ -101,13 +128,13 @@ function emptyHere(path: string): void {
 
 /** @returns a folder that has to be emptied first, undefined when nothing is left */
 function removeEntries(path: string): string | undefined {
-  for (const name of readdirSync(".")) {
+  for (const name of readNames(".")) {
     if (!entryOf(name)?.isDirectory()) {
-      attempt(`cannot empty ${path}`, () => unlinkSync(name));
+      attempt(`cannot empty ${path}`, () => unlinkSync(pathOfText(name)));
       continue;
     }
     try {
-      rmdirSync(name);
+      rmdirSync(pathOfText(name));
     } catch (error) {
       if (hasCode(error, "ENOTEMPTY", "EEXIST")) return name;
       throw new Refusal(`cannot empty ${path}: ${reasonOf(error)}`); // a mount, for one
@@ -117,7 +144,7 @@ function removeEntries(path: string): string | undefined {
 }
 
 function entryOf(name: string): Stats | undefined {
-  return lstatSync(name, { throwIfNoEntry: false });
+  return lstatSync(pathOfText(name), { throwIfNoEntry: false });
 }
 
 function attempt(what: string, action: () => void): void {

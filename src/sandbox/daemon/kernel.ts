@@ -82,6 +82,8 @@ export function reap(pid: number): void {
   callWaitpid(pid, null, WNOHANG);
 }
 
-function check(result: number, call: string): void {
+/** @returns the result of a call that went well */
+export function check(result: number, call: string): number {
   if (result < 0) throw new Error(`${call} failed: errno ${koffi.errno()}`);
+  return result;
 }

@@ -1,9 +1,11 @@
 // Packs what a folder of the sandbox holds, piece by piece, so that no archive has to fit into memory.
-import { constants, lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
+import { constants, lstatSync, type Stats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { type Pack, pack } from "tar-stream";
 import { Refusal, reasonOf } from "./folders.ts";
+import { pathOfText, readNames, readTarget } from "./path-text.ts";
+import { namedHeader } from "./tar-names.ts";
 
 const READ_BYTES = 1 << 20;
 
@@ -58,7 +60,7 @@ export class Packing {
   }
 
   async #addFolder(folder: string, prefix: string): Promise<void> {
-    for (const child of readdirSync(folder).sort()) {
+    for (const child of readNames(folder).sort()) {
       const path = join(folder, child);
       const isFolder = await this.#addEntry(path, `${prefix}${child}`);
       if (isFolder) await this.#addFolder(path, `${prefix}${child}/`);
@@ -67,12 +69,13 @@ export class Packing {
 
   /** @returns whether it is a folder */
   async #addEntry(path: string, name: string): Promise<boolean> {
-    const stats = lstatSync(path, { throwIfNoEntry: false });
+    const stats = lstatSync(pathOfText(path), { throwIfNoEntry: false });
     if (stats === undefined) return false; // it is gone since it was listed
     const header = { name, mode: stats.mode & 0o7777, mtime: stats.mtime, uid: stats.uid, gid: stats.gid };
-    if (stats.isDirectory()) this.#archive.entry({ ...header, name: `${name}/`, type: "directory" });
+    if (stats.isDirectory())
+      this.#archive.entry(namedHeader({ ...header, name: `${name}/`, type: "directory" }));
     else if (stats.isSymbolicLink())
-      this.#archive.entry({ ...header, type: "symlink", linkname: readlinkSync(path) });
+      this.#archive.entry(namedHeader({ ...header, type: "symlink", linkname: readTarget(path) }));
     else if (stats.isFile() && !this.#addHardLink(header, stats)) await this.#addFile(path, header, stats);
     return stats.isDirectory();
   }
@@ -82,15 +85,18 @@ export class Packing {
     if (nlink < 2) return false;
     const first = this.#linked.get(`${dev}:${ino}`);
     if (first === undefined) this.#linked.set(`${dev}:${ino}`, header.name);
-    else this.#archive.entry({ ...header, type: "link", linkname: first });
+    else this.#archive.entry(namedHeader({ ...header, type: "link", linkname: first }));
     return first !== undefined;
   }
 
   async #addFile(path: string, header: { readonly name: string }, { size }: Stats): Promise<void> {
     // What was a file a moment ago may be a link or a pipe by now.
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const file = await open(
+      pathOfText(path),
+      constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    );
     try {
-      const entry = this.#archive.entry({ ...header, type: "file", size });
+      const entry = this.#archive.entry(namedHeader({ ...header, type: "file", size }));
       const written = new Promise<void>((resolve, reject) => {
         entry.once("error", reject);
         entry.once("close", resolve);

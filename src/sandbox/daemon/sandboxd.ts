@@ -3,6 +3,7 @@
 //   sandboxd.ts listen PATH         awaits drivers at a unix socket
 //   sandboxd.ts stdio               has one driver, at its standard streams
 //   sandboxd.ts tls HOST:PORT       awaits drivers who know the token in T1_SANDBOX_TOKEN (64 hexadecimal digits)
+// With "apart" before it, the link-local network is closed first to it and to all that it starts.
 import { stat } from "node:fs/promises";
 import { createServer, Socket } from "node:net";
 import { Duplex } from "node:stream";
@@ -10,12 +11,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createServer as createTlsServer } from "node:tls";
 import { Daemon } from "./daemon.ts";
 import { adoptOrphans, hideFromOthers } from "./kernel.ts";
+import { closeLinkLocal } from "./link-local.ts";
 import { serverKeyOptions } from "./pre-shared-key.ts";
 
 const FIRST_RETRY_MS = 10;
 const LAST_RETRY_MS = 250;
 
-async function main([mode, place = ""]: readonly string[]): Promise<void> {
+async function main([first, ...words]: readonly string[]): Promise<void> {
+  if (first === "apart") {
+    closeLinkLocal();
+    return serve(words);
+  }
+  return serve([first ?? "", ...words]);
+}
+
+async function serve([mode, place = ""]: readonly string[]): Promise<void> {
   // What commands do to each other by name or at large must not end the daemon. As process 1 of its namespace nothing
   // inside can; and a signal that Node knows would be as good as a command to it.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGXFSZ", "SIGUSR2"] as const)
@@ -51,7 +61,7 @@ async function main([mode, place = ""]: readonly string[]): Promise<void> {
       return;
     }
     default:
-      throw new Error(`usage: sandboxd connect|listen|stdio|tls PLACE, got ${mode}`);
+      throw new Error(`usage: sandboxd [apart] connect|listen|stdio|tls PLACE, got ${mode}`);
   }
 }
 

@@ -14,6 +14,8 @@ import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { extract, type Header } from "tar-stream";
 import { makeFolder, Refusal, reasonOf } from "./folders.ts";
+import { pathOfText } from "./path-text.ts";
+import { namesOf } from "./tar-names.ts";
 
 export interface UnpackOptions {
   /** Root owns what is unpacked, unless the archive's owners are to be kept. */
@@ -53,9 +55,9 @@ export class Unpacking {
     try {
       for await (const entry of this.#extract) {
         const { header } = entry;
-        const path = join(folder, cleanName(header.name));
+        const path = join(folder, cleanName(namesOf(header).name));
         await placeEntry(path, header, entry as AsyncIterable<Buffer>, folder);
-        if (options.keepOwners) lchownSync(path, header.uid ?? 0, header.gid ?? 0);
+        if (options.keepOwners) lchownSync(pathOfText(path), header.uid ?? 0, header.gid ?? 0);
         if (header.type === "directory") folders.push({ path, header });
         else finishEntry(path, header);
         entry.resume();
@@ -73,23 +75,25 @@ async function placeEntry(
   content: AsyncIterable<Buffer>,
   folder: string,
 ): Promise<void> {
-  const { type, linkname = "" } = header;
-  const existing = lstatSync(path, { throwIfNoEntry: false });
+  const { type } = header;
+  const { linkname } = namesOf(header);
+  const place = pathOfText(path);
+  const existing = lstatSync(place, { throwIfNoEntry: false });
   if (type === "directory") {
-    if (existing !== undefined && !existing.isDirectory() && !existing.isSymbolicLink()) rmSync(path);
+    if (existing !== undefined && !existing.isDirectory() && !existing.isSymbolicLink()) rmSync(place);
     makeFolder(path);
     return;
   }
   makeFolder(dirname(path));
   if (existing?.isDirectory()) throw new Refusal(`a folder is in the way: ${path}`);
-  if (existing !== undefined) rmSync(path);
-  if (type === "symlink") symlinkSync(linkname, path);
-  else if (type === "link") linkSync(join(folder, cleanName(linkname)), path);
-  else if (type === "file" || type === "contiguous-file") await writeFile(path, content);
+  if (existing !== undefined) rmSync(place);
+  if (type === "symlink") symlinkSync(pathOfText(linkname), place);
+  else if (type === "link") linkSync(pathOfText(join(folder, cleanName(linkname))), place);
+  else if (type === "file" || type === "contiguous-file") await writeFile(place, content);
   else throw new Refusal(`neither file, folder nor link: ${path}`);
 }
 
-async function writeFile(path: string, content: AsyncIterable<Buffer>): Promise<void> {
+async function writeFile(path: string | Buffer, content: AsyncIterable<Buffer>): Promise<void> {
   const file = await open(path, "wx", 0o600);
   try {
     for await (const chunk of content) await file.writeFile(chunk);
@@ -99,13 +103,14 @@ async function writeFile(path: string, content: AsyncIterable<Buffer>): Promise<
 }
 
 function finishEntry(path: string, { type, mode, mtime }: Header): void {
+  const place = pathOfText(path);
   const time = mtime ?? new Date();
   if (type === "symlink") {
-    lutimesSync(path, time, time);
+    lutimesSync(place, time, time);
     return;
   }
-  if (mode !== undefined) chmodSync(path, mode & 0o7777);
-  utimesSync(path, time, time);
+  if (mode !== undefined) chmodSync(place, mode & 0o7777);
+  utimesSync(place, time, time);
 }
 
 /** Like every tar: no name leads above the folder. */

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
-import { broken, lost } from "../daemon/leased-sandbox.ts";
 import { DAEMON_ENV, DOOR_MOUNT, daemonWords, TOOLKIT_MOUNT } from "../daemon/toolkit.ts";
 import type { Lease, SandboxSpec } from "../sandbox.ts";
 import { complaintOf, type Engine } from "./engine.ts";
+import { writeHosts } from "./sandbox-folder.ts";
 
 /** Names of labels, by which any driver finds what another left. */
 export const LABEL = {
@@ -33,6 +33,9 @@ const CAPABILITIES = [
   ...["NET_BIND_SERVICE", "SYS_CHROOT"],
 ];
 
+/** By which the daemon closes the link-local network before it lets go of them (link-local.ts). No command has them. */
+const CLOSING_CAPABILITIES = ["NET_ADMIN", "SETPCAP"];
+
 export interface ContainerPlan {
   readonly name: string;
   readonly imageId: string;
@@ -43,24 +46,21 @@ export interface ContainerPlan {
   readonly folder: string;
   readonly doorFolder: string;
   readonly driver: string;
-  /** The container whose network it has. */
-  readonly joined?: string | undefined;
+  readonly joined?: JoinedNetwork | undefined;
+}
+
+/** The network of another container, and the names that stand for its loopback. */
+export interface JoinedNetwork {
+  readonly container: string;
+  readonly names: readonly string[];
 }
 
 const Created = z.object({ Id: z.string().min(1) });
-const Inspected = z.object({
-  State: z.object({
-    Running: z.boolean(),
-    OOMKilled: z.boolean().optional(),
-    ExitCode: z.number(),
-    Error: z.string().optional(),
-    Status: z.string().optional(),
-  }),
-});
-
 /** @returns undefined when there is a container of this name already */
 export async function createContainer(engine: Engine, plan: ContainerPlan): Promise<string | undefined> {
-  return createNamed(engine, plan.name, containerOptions(plan), complaint => refusal(plan, complaint));
+  return createNamed(engine, plan.name, containerOptions(engine, plan), complaint =>
+    refusal(plan, complaint),
+  );
 }
 
 /** @returns undefined when there is a container of this name already */
@@ -103,26 +103,6 @@ export async function removeContainer(engine: Engine, id: string): Promise<void>
   }
 }
 
-/**
- * Why a container is not running, as a Failure; undefined while it runs. What the agent can cause is SandboxBroken.
- *
- * @param what names the sandbox
- */
-export async function whyEnded(engine: Engine, id: string, what: string): Promise<Failure | undefined> {
-  const answer = await engine.call("GET", `/containers/${id}/json`);
-  if (answer.status === 404) return lost(what, "its container is gone");
-  const inspected = Inspected.safeParse(answer.value);
-  if (!inspected.success) return undefined;
-  const { Running, OOMKilled, ExitCode, Error: said } = inspected.data.State;
-  if (Running) return undefined;
-  const detail = `its container ended with code ${ExitCode}${said ? `: ${said}` : ""}`;
-  if (OOMKilled && ExitCode === 137) return broken(what, `${detail}, out of memory`);
-  if (ExitCode === 0) return lost(what, "its deadline passed");
-  // 128 and a number: KILL and TERM reach process 1 from outside only.
-  if (ExitCode === 137 || ExitCode === 143) return lost(what, `${detail}, killed from outside`);
-  return broken(what, detail);
-}
-
 /** By which any driver finds it, and knows whose it is. */
 export function labelsOf({ lease, folder, driver }: ContainerPlan): Readonly<Record<string, string>> {
   return {
@@ -163,34 +143,58 @@ export function confinement({
   };
 }
 
-function containerOptions(plan: ContainerPlan) {
-  const { imageId, spec, toolkit, doorFolder, joined } = plan;
-  const { network, services = [] } = spec;
-  const bind = (Source: string, Target: string) => ({ Type: "bind", Source, Target, ReadOnly: true });
+function containerOptions(engine: Engine, plan: ContainerPlan) {
+  const { imageId, spec, toolkit, folder, doorFolder, joined } = plan;
+  // Whoever joins the network finds it as it was made.
+  const isApart = spec.network === "public" && joined === undefined;
+  const own = joined === undefined ? ownNetwork(spec) : joinNetwork(engine, joined, folder);
   return {
     Image: imageId,
     ...(joined === undefined && { Hostname: "sandbox" }),
     User: "0:0", // commands become who the image or the task says
-    Entrypoint: daemonWords("connect", `${DOOR_MOUNT}/s`),
+    Entrypoint: daemonWords(...(isApart ? ["apart"] : []), "connect", `${DOOR_MOUNT}/s`),
     Cmd: [],
     Env: Object.entries(DAEMON_ENV).map(([name, value]) => `${name}=${value}`),
     WorkingDir: "/",
     Healthcheck: { Test: ["NONE"] }, // the driver waits for it once, and it does not come into an episode
     Labels: labelsOf(plan),
     HostConfig: {
-      Mounts: [bind(toolkit, TOOLKIT_MOUNT), bind(doorFolder, DOOR_MOUNT)],
-      ...networkOf(network, joined),
-      ...(services.length > 0 && { ExtraHosts: services.map(({ name }) => `${name}:127.0.0.1`) }),
+      ...own,
+      Mounts: [bind(toolkit, TOOLKIT_MOUNT), bind(doorFolder, DOOR_MOUNT), ...own.Mounts],
       Init: false, // the daemon is process 1, which nothing inside can kill
       ...confinement(spec),
+      ...(isApart && { CapAdd: [...CAPABILITIES, ...CLOSING_CAPABILITIES] }),
     },
   };
 }
 
-/** With another container's network come the names that it knows. */
-function networkOf(network: SandboxSpec["network"], joined: string | undefined) {
-  if (joined !== undefined) return { NetworkMode: `container:${joined}` };
-  return { NetworkMode: network === "public" ? "bridge" : network };
+/** No engine takes names for a container on another's network; with docker they come along, with podman by a file. */
+export function joinNetwork(
+  { isPodman }: Engine,
+  { container, names }: JoinedNetwork,
+  folder: string,
+): { readonly NetworkMode: string; readonly Mounts: readonly Mount[] } {
+  const Mounts = !isPodman || names.length === 0 ? [] : [bind(writeHosts(folder, names), "/etc/hosts")];
+  return { NetworkMode: `container:${container}`, Mounts };
+}
+
+function ownNetwork({ network, services = [] }: ContainerPlan["spec"]) {
+  return {
+    NetworkMode: network === "public" ? "bridge" : network,
+    Mounts: [],
+    ...(services.length > 0 && { ExtraHosts: services.map(({ name }) => `${name}:127.0.0.1`) }),
+  };
+}
+
+interface Mount {
+  readonly Type: "bind";
+  readonly Source: string;
+  readonly Target: string;
+  readonly ReadOnly: boolean;
+}
+
+function bind(Source: string, Target: string): Mount {
+  return { Type: "bind", Source, Target, ReadOnly: true };
 }
 
 /** The engine cannot make this container; another one perhaps. */

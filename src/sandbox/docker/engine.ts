@@ -1,7 +1,13 @@
 // Docker's Engine API over its unix socket, which podman speaks too. Connections are kept.
 // API: https://docs.docker.com/reference/api/engine/version/v1.41/
 import { existsSync } from "node:fs";
-import { Agent, type IncomingMessage, type RequestOptions, request } from "node:http";
+import {
+  Agent,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestOptions,
+  request,
+} from "node:http";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
 
@@ -17,12 +23,16 @@ const Complaint = z.object({ message: z.string() });
 
 export class Engine {
   readonly socketPath: string;
+  /** For what podman does otherwise. */
+  readonly isPodman: boolean;
   readonly #version: string;
   readonly #agent: Agent;
 
-  private constructor(socketPath: string, version: string, agent: Agent) {
+  private constructor(socketPath: string, headers: IncomingHttpHeaders, agent: Agent) {
+    const version = headers["api-version"];
     this.socketPath = socketPath;
-    this.#version = version;
+    this.isPodman = headers["libpod-api-version"] !== undefined;
+    this.#version = typeof version === "string" ? version : OLDEST_VERSION;
     this.#agent = agent;
   }
 
@@ -37,8 +47,7 @@ export class Engine {
       const message = await send({ socketPath, agent, method: "GET", path: "/_ping" });
       await textOf(message);
       if (message.statusCode !== 200) throw new Error(`it answers ${message.statusCode}`);
-      const version = message.headers["api-version"];
-      return new Engine(socketPath, typeof version === "string" ? version : OLDEST_VERSION, agent);
+      return new Engine(socketPath, message.headers, agent);
     } catch (error) {
       agent.destroy();
       throw new InputError(

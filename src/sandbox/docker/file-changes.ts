@@ -53,8 +53,12 @@ export function compareFiles(
     if (old?.kind === "folder")
       for (const child of missingBelow(path, entry, before)) addDeleted(child, base(child)?.kind ?? "other");
   }
+  const shown = [...changes.values()].map(change => ({
+    ...{ ...change, path: change.path.toWellFormed() },
+    ...(change.target !== undefined && { target: change.target.toWellFormed() }),
+  }));
   return {
-    changes: [...changes.values()].sort((a, b) => (a.path < b.path ? -1 : 1)),
+    changes: shown.sort((a, b) => (a.path < b.path ? -1 : 1)),
     carried: [...new Set(carried)],
     cleared: [...new Set(cleared)],
   };

@@ -13,7 +13,7 @@ describe.skipIf(noDocker !== undefined)(
         return {
           provider: await createDockerProvider({ creation: { perSecond: 100, burst: 100 } }),
           image: { kind: "docker", reference, files: [] },
-          shortLifeMs: 8_000,
+          shortLifeMs: 30_000,
         };
       },
       {

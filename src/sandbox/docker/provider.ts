@@ -5,37 +5,40 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
-import { currentProcess, formatProcess, parseProcess, processState } from "../../store/process-identity.ts";
 import { assertSpec } from "../assert-spec.ts";
 import type { ContainerImage } from "../container-image.ts";
 import { DaemonClient } from "../daemon/client.ts";
 import { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
-import { describePaths } from "../daemon/describe-paths.ts";
-import { type Difference, isOfEngine } from "../daemon/difference.ts";
 import { DriverDoor } from "../daemon/driver-door.ts";
 import { makeToken } from "../daemon/handshake.ts";
 import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
-import { type Described, Listing } from "../daemon/protocol.ts";
+import type { Described } from "../daemon/protocol.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { openToolkit } from "../daemon/toolkit.ts";
+import { memoryKills } from "../memory-kills.ts";
 import { OwnSandboxes } from "../own-sandboxes.ts";
 import { openRunFolder } from "../run-folder.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { TokenBucket } from "../token-bucket.ts";
+import { differenceOf } from "./changes.ts";
 import {
   type ContainerPlan,
   createContainer,
+  type JoinedNetwork,
   LABEL,
   removeContainer,
   startContainer,
-  whyEnded,
 } from "./container.ts";
+import { lifeOf, whyEnded } from "./container-end.ts";
 import { Engine } from "./engine.ts";
-import { compareFiles, type ImageEntry } from "./file-changes.ts";
 import { inspectImage } from "./image.ts";
+import { ImageListings } from "./image-listings.ts";
+import { assertUnowned, isLeft, ownerOf, thisDriver } from "./ownership.ts";
+import { type Place, planContainer } from "./place.ts";
 import {
   listSandboxFolders,
   makeDoorFolder,
+  readOwner,
   readRecord,
   removeSandboxFolder,
   type SandboxFolder,
@@ -47,7 +50,6 @@ import { removeServices, SERVICE_LABEL, startServices } from "./services.ts";
 
 /** About twice what an engine makes on two processors (docs/benchmarks.md), so that it is never buried. */
 const CREATION = { perSecond: 10, burst: 16 };
-const LISTING_LIFE_MS = 300_000;
 
 export interface DockerOptions {
   /** Of docker or podman; found by itself when not given. */
@@ -67,32 +69,24 @@ export async function createDockerProvider(options: DockerOptions = {}): Promise
   return new DockerProvider({ engine, folder, toolkit, creation: options.creation ?? CREATION });
 }
 
-interface Place {
-  readonly engine: Engine;
-  readonly folder: string;
-  readonly toolkit: string;
-  readonly creation: { readonly perSecond: number; readonly burst: number };
-}
-
-const Containers = z.array(
-  z.object({
-    Id: z.string(),
-    Labels: z.record(z.string(), z.string()).nullish(),
-    Names: z.array(z.string()),
-  }),
-);
-
-const EngineChanges = z.array(z.object({ Path: z.string(), Kind: z.int() })).nullable();
+const Listed = z.object({
+  Id: z.string(),
+  /** Unix time in s. */
+  Created: z.number(),
+  Labels: z.record(z.string(), z.string()).nullish(),
+});
+type Listed = z.infer<typeof Listed>;
 
 export class DockerProvider implements SandboxProvider {
   readonly name = "docker";
   readonly #place: Place;
   readonly #bucket: TokenBucket;
   readonly #sandboxes = new OwnSandboxes<LeasedSandbox>();
-  readonly #listings = new Map<string, Promise<ReadonlyMap<string, ImageEntry>>>();
+  readonly #listings: ImageListings;
 
   constructor(place: Place) {
     this.#place = place;
+    this.#listings = new ImageListings(place);
     this.#bucket = new TokenBucket(place.creation);
   }
 
@@ -108,8 +102,8 @@ export class DockerProvider implements SandboxProvider {
     const record = readRecord(folder);
     if (record === undefined) return undefined;
     assertUnowned(record);
-    const what = nameOf(record.lease);
-    if ((await whyEnded(this.#place.engine, record.container, what)) !== undefined) return undefined;
+    if ((await whyEnded(this.#place.engine, record.container, lifeOf(record))) !== undefined)
+      return undefined;
     return this.#sandboxes.once(lease, () => this.#takeOver(folder, record));
   }
 
@@ -150,7 +144,7 @@ export class DockerProvider implements SandboxProvider {
     }
   }
 
-  async #create(spec: SandboxSpec, lease: Lease, joined: string | undefined): Promise<LeasedSandbox> {
+  async #create(spec: SandboxSpec, lease: Lease, joined: JoinedNetwork | undefined): Promise<LeasedSandbox> {
     assertSpec(spec);
     const { image: wanted, network } = spec;
     if (wanted.kind !== "docker") {
@@ -166,7 +160,7 @@ export class DockerProvider implements SandboxProvider {
     const { engine } = this.#place;
     const image = await inspectImage(engine, wanted.reference);
     const folder = sandboxFolder(this.#place.folder, lease);
-    const plan = { ...this.#plan(folder, image.id, spec, lease), joined };
+    const plan = { ...planContainer(this.#place, folder, { imageId: image.id, spec, lease }), joined };
     const container = (await createContainer(engine, plan)) ?? (await this.#replace(folder, plan));
     if (typeof container !== "string") return container;
     const token = makeToken();
@@ -176,6 +170,7 @@ export class DockerProvider implements SandboxProvider {
       imageEnv: { ...image.env },
       ...(image.user === undefined ? {} : { imageUser: image.user }),
       placed: [],
+      killsBefore: memoryKills(),
     };
     let door: DriverDoor | undefined;
     try {
@@ -202,15 +197,17 @@ export class DockerProvider implements SandboxProvider {
     const record = readRecord(folder);
     if (record !== undefined) {
       assertUnowned(record);
-      const what = nameOf(record.lease);
       // One whose set-up was not finished has no list of what was placed.
-      if (record.placed.length > 0 && (await whyEnded(engine, record.container, what)) === undefined)
+      if (
+        record.placed.length > 0 &&
+        (await whyEnded(engine, record.container, lifeOf(record))) === undefined
+      )
         return this.#takeOver(folder, record);
     }
     await removeServices(engine, folder.name);
     await removeContainer(engine, folder.name);
     removeSandboxFolder(folder);
-    makeDoorFolder(folder, plan.doorFolder);
+    makeDoorFolder(folder, ownerOf(plan.lease), plan.doorFolder);
     const container = await createContainer(engine, plan);
     if (container !== undefined) return container;
     throw new Failure("SandboxUnavailable", `container ${folder.name} cannot be replaced`, {
@@ -232,11 +229,9 @@ export class DockerProvider implements SandboxProvider {
     }
   }
 
-  #openDoor(
-    { door, token, container, lease }: SandboxRecord,
-    { isGrant }: { readonly isGrant: boolean },
-  ): Promise<DriverDoor> {
-    const whyGone = () => whyEnded(this.#place.engine, container, nameOf(lease)).catch(() => undefined); // the engine is away: we wait
+  #openDoor(record: SandboxRecord, { isGrant }: { readonly isGrant: boolean }): Promise<DriverDoor> {
+    const { door, token, container } = record;
+    const whyGone = () => whyEnded(this.#place.engine, container, lifeOf(record)).catch(() => undefined); // the engine is away: we wait
     return DriverDoor.open({ folder: door, token, isGrant, whyGone });
   }
 
@@ -263,13 +258,19 @@ export class DockerProvider implements SandboxProvider {
     const { client, sandbox, door, placed } = connected;
     return new LeasedSandbox(spec, lease, {
       ...{ client, sandbox },
-      difference: () => this.#difference(container, client, { imageId, placed }),
+      difference: async () => {
+        const image = await this.#listings.list(imageId);
+        return differenceOf(this.#place.engine, { container, lease, client }, { image, placed });
+      },
       // Services and what they hold stay: the next one comes onto their network.
       createAnother: ({ services, ...another }, anotherLease) =>
         services === undefined
           ? this.create(another, anotherLease)
           : this.#sandboxes.once(anotherLease, () =>
-              this.#create({ ...another, network: spec.network }, anotherLease, container),
+              this.#create({ ...another, network: spec.network }, anotherLease, {
+                container,
+                names: services.map(({ name }) => name),
+              }),
             ),
       remove: async () => {
         door.close();
@@ -281,110 +282,24 @@ export class DockerProvider implements SandboxProvider {
     });
   }
 
-  async #difference(
-    container: string,
-    client: DaemonClient,
-    { imageId, placed }: { readonly imageId: string; readonly placed: ReadonlyMap<string, Described> },
-  ): Promise<Difference> {
-    const answer = await this.#place.engine.call("GET", `/containers/${container}/changes`);
-    const listed = EngineChanges.safeParse(answer.value);
-    if (answer.status !== 200 || !listed.success) {
-      await client.call({ op: "status" }); // a sandbox that is lost says why
-      throw new Failure("SandboxUnavailable", "the container engine does not list changes", {
-        retryable: true,
-      });
-    }
-    const changes = listed.data ?? [];
-    const paths = [...new Set([...changes.map(({ Path }) => Path), ...placed.keys()])].filter(
-      path => !isOfEngine(path),
-    );
-    const before = { image: await this.#listImage(imageId), placed };
-    return compareFiles(changes, await describePaths(client, paths), before);
-  }
-
-  /** An image never changes, so it is looked at once: in a container of its own in which nothing else runs. */
-  #listImage(imageId: string): Promise<ReadonlyMap<string, ImageEntry>> {
-    const known = this.#listings.get(imageId);
-    if (known !== undefined) return known;
-    const listing = this.#readImage(imageId);
-    this.#listings.set(imageId, listing);
-    listing.catch(() => this.#listings.delete(imageId));
-    return listing;
-  }
-
-  async #readImage(imageId: string): Promise<ReadonlyMap<string, ImageEntry>> {
-    const { engine } = this.#place;
-    const id = `listing of ${imageId} by ${thisDriver()}`;
-    const lease = { id, generation: 1, deadlineMs: Date.now() + LISTING_LIFE_MS };
-    const folder = sandboxFolder(this.#place.folder, lease);
-    const plan = this.#plan(folder, imageId, { network: "none", diskBytes: 1 << 20 }, lease);
-    const container = await createContainer(engine, plan);
-    if (container === undefined)
-      throw new Failure("SandboxUnavailable", `${folder.name} is there already`, { retryable: true });
-    const whyGone = () => whyEnded(engine, container, nameOf(lease)).catch(() => undefined);
-    const way = { folder: plan.doorFolder, token: makeToken(), isGrant: true, whyGone };
-    const door = await DriverDoor.open(way);
-    const client = new DaemonClient(() => door.connect());
-    try {
-      await startContainer(engine, container, plan);
-      const { body } = await client.call({ op: "list" });
-      const listing = Listing.parse(JSON.parse(Buffer.from(body).toString("utf8")));
-      return new Map(listing.map(([path, kind, mode, uid, gid]) => [path, { kind, mode, uid, gid }]));
-    } finally {
-      client.lose(lost(nameOf(lease), "it was looked at"));
-      door.close();
-      await removeContainer(engine, container).finally(() => removeSandboxFolder(folder));
-    }
-  }
-
-  #plan(folder: SandboxFolder, imageId: string, spec: ContainerPlan["spec"], lease: Lease): ContainerPlan {
-    return {
-      ...{ name: folder.name, imageId, spec, lease, toolkit: this.#place.toolkit, driver: thisDriver() },
-      ...{ folder: folder.path, doorFolder: makeDoorFolder(folder) },
-    };
-  }
-
-  async #leftContainers(): Promise<z.infer<typeof Containers>> {
+  async #leftContainers(): Promise<readonly Listed[]> {
     const filters = encodeURIComponent(JSON.stringify({ label: [LABEL.id] }));
     const answer = await this.#place.engine.call("GET", `/containers/json?all=true&filters=${filters}`);
-    const listed = Containers.safeParse(answer.value);
-    if (listed.success) return listed.data;
+    const listed = z.array(Listed).safeParse(answer.value);
+    // Those on another's network come after it, and podman wants them to go before it.
+    const isService = ({ Labels }: Listed) => Labels?.[SERVICE_LABEL] !== undefined;
+    if (listed.success)
+      return listed.data.sort((a, b) => b.Created - a.Created || Number(isService(b)) - Number(isService(a)));
     throw new Failure("SandboxUnavailable", "the container engine does not list its containers", {
       retryable: true,
     });
   }
 
-  /** Of drivers that died between container and folder. */
+  /** Of drivers that died between folder and container. */
   #removeLeftFolders(now: number): void {
     for (const path of listSandboxFolders(this.#place.folder)) {
-      const record = readRecord({ path });
-      if (record !== undefined && isLeft(record.driver, record.lease.deadlineMs, now))
-        removeSandboxFolder({ path });
+      const owner = readOwner({ path });
+      if (owner !== undefined && isLeft(owner.driver, owner.deadlineMs, now)) removeSandboxFolder({ path });
     }
   }
-}
-
-function thisDriver(): string {
-  return formatProcess(currentProcess());
-}
-
-/** Its driver is dead, or its time is over. A driver that cannot be seen from here has until the deadline. */
-function isLeft(driver: string | undefined, deadlineMs: number, now: number): boolean {
-  if (deadlineMs <= now) return true;
-  const identity = parseProcess(driver ?? "");
-  const state = identity === undefined ? "elsewhere" : processState(identity);
-  return state === "dead" || state === "rebooted";
-}
-
-/** @throws Failure SandboxUnavailable while another driver has it */
-function assertUnowned({ driver, lease }: SandboxRecord): void {
-  const identity = parseProcess(driver);
-  if (driver === thisDriver() || identity === undefined || processState(identity) !== "alive") return;
-  throw new Failure(
-    "SandboxUnavailable",
-    `${nameOf(lease)} belongs to process ${identity.pid}, which is alive`,
-    {
-      retryable: true,
-    },
-  );
 }

@@ -9,6 +9,8 @@ import { DockerImageSpec, RecordedSpec } from "../recorded-spec.ts";
 import type { Lease } from "../sandbox.ts";
 
 const Text = z.string();
+const RECORD = "record.json";
+const OWNER = "owner.json";
 
 const Service = z.strictObject({
   name: Text,
@@ -56,6 +58,8 @@ export const SandboxRecord = z.strictObject({
   imageEnv: z.record(Text, Text),
   imageUser: Text.optional(),
   placed: z.array(z.tuple([Text, Described])).readonly(),
+  /** How often the machine's kernel had killed for want of memory when it was made. */
+  killsBefore: z.number(),
 });
 export type SandboxRecord = z.infer<typeof SandboxRecord>;
 
@@ -74,6 +78,14 @@ export function sandboxFolder(
   return { name, path: join(parent, name) };
 }
 
+/** Whose it is, from the moment on at which there is a folder. */
+const Owner = z.strictObject({
+  /** As of `formatProcess`. */
+  driver: Text,
+  deadlineMs: z.number(),
+});
+export type Owner = z.infer<typeof Owner>;
+
 /**
  * Root inside may be another user here and has to pass to the socket. Others on this machine can pass too, but not list the
  * folder, so that they find no door at which they could play the daemon.
@@ -82,8 +94,11 @@ export function sandboxFolder(
  */
 export function makeDoorFolder(
   { path }: SandboxFolder,
+  owner: Owner,
   door = join(path, randomBytes(8).toString("hex")),
 ): string {
+  mkdirSync(path, { recursive: true });
+  writeFileSync(join(path, OWNER), JSON.stringify(owner), { mode: 0o600 });
   mkdirSync(door, { recursive: true });
   chmodSync(path, 0o711);
   chmodSync(door, 0o755);
@@ -93,13 +108,31 @@ export function makeDoorFolder(
 export function writeRecord({ path }: SandboxFolder, record: SandboxRecord): void {
   const aside = join(path, `record-${process.pid}`);
   writeFileSync(aside, JSON.stringify(record), { mode: 0o600 });
-  renameSync(aside, join(path, "record.json"));
+  renameSync(aside, join(path, RECORD));
+}
+
+/** @returns the path of a hosts file (hosts(5)) in which the names stand for the loopback */
+export function writeHosts(folder: string, names: readonly string[]): string {
+  const path = join(folder, "hosts");
+  writeFileSync(path, ["localhost", ...names].map(name => `127.0.0.1 ${name}\n`).join(""), { mode: 0o644 });
+  return path;
 }
 
 /** @returns undefined when there is none, or none that we wrote */
 export function readRecord({ path }: Pick<SandboxFolder, "path">): SandboxRecord | undefined {
+  return readFile(join(path, RECORD), SandboxRecord);
+}
+
+/** As the record says, or before there is one, whoever made the folder. */
+export function readOwner(folder: Pick<SandboxFolder, "path">): Owner | undefined {
+  const record = readRecord(folder);
+  if (record === undefined) return readFile(join(folder.path, OWNER), Owner);
+  return { driver: record.driver, deadlineMs: record.lease.deadlineMs };
+}
+
+function readFile<Content>(path: string, schema: z.ZodType<Content>): Content | undefined {
   try {
-    return SandboxRecord.safeParse(JSON.parse(readFileSync(join(path, "record.json"), "utf8"))).data;
+    return schema.safeParse(JSON.parse(readFileSync(path, "utf8"))).data;
   } catch {
     return undefined;
   }

@@ -4,7 +4,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
 import type { SandboxService, ServiceCondition } from "../sandbox.ts";
-import { type ContainerPlan, confinement, createNamed, labelsOf, removeContainer } from "./container.ts";
+import {
+  type ContainerPlan,
+  confinement,
+  createNamed,
+  type JoinedNetwork,
+  joinNetwork,
+  labelsOf,
+  removeContainer,
+} from "./container.ts";
 import { complaintOf, type Engine } from "./engine.ts";
 
 /** The name of the container that it stands beside. */
@@ -18,7 +26,11 @@ const State = z.object({
   State: z.object({
     Running: z.boolean(),
     ExitCode: z.number(),
-    Health: z.object({ Status: z.string() }).nullish(),
+    /** Of one that has a health check: others are "none", or for podman have no word at all. */
+    Health: z
+      .object({ Status: z.string() })
+      .nullish()
+      .transform(health => (["", "none"].includes(health?.Status ?? "") ? undefined : health)),
   }),
 });
 type ServiceState = z.infer<typeof State>["State"];
@@ -35,6 +47,7 @@ export async function startServices(
   plan: ContainerPlan,
   services: readonly SandboxService[],
 ): Promise<void> {
+  const joined = { container, names: services.map(({ name }) => name) };
   const started = new Map<string, string>();
   const awaitOne = async ({ service, condition }: ServiceCondition): Promise<void> => {
     const id = started.get(service);
@@ -43,16 +56,27 @@ export async function startServices(
   for (const service of services) {
     for (const condition of service.after) await awaitOne(condition);
     const name = `${plan.name}-${service.name}`;
-    const options = serviceOptions(service, container, plan);
+    const options = serviceOptions(engine, service, joined, plan);
     const id = await createNamed(engine, name, options);
     if (id === undefined)
       throw new Failure("SandboxUnavailable", `there is a container ${name} already`, { retryable: true });
-    const answer = await engine.call("POST", `/containers/${id}/start`);
-    if (answer.status >= 300 && answer.status !== 304)
-      throw notStarted(service.name, complaintOf(answer), service.reference);
+    const complaint = await startService(engine, id);
+    if (complaint !== undefined) throw notStarted(service.name, complaint, service.reference);
     started.set(service.name, id);
   }
   for (const { name } of services) await awaitOne({ service: name, condition: "ready" });
+}
+
+/** @returns what is wrong with it */
+async function startService(engine: Engine, id: string): Promise<string | undefined> {
+  try {
+    const answer = await engine.call("POST", `/containers/${id}/start`);
+    return answer.status >= 300 && answer.status !== 304 ? complaintOf(answer) : undefined;
+  } catch (error) {
+    // For podman also a program that the image does not have is an error of its own.
+    if (error instanceof Failure && /\bexec: /.test(error.message)) return error.message;
+    throw error;
+  }
 }
 
 /** Those that any driver has left beside a container. */
@@ -63,7 +87,7 @@ export async function removeServices(engine: Engine, name: string): Promise<void
   await Promise.all(listed.map(({ Id }) => removeContainer(engine, Id)));
 }
 
-function serviceOptions(service: SandboxService, container: string, plan: ContainerPlan) {
+function serviceOptions(engine: Engine, service: SandboxService, joined: JoinedNetwork, plan: ContainerPlan) {
   const { reference, entrypoint, command, env, workdir, user, healthcheck, memoryBytes, cpus } = service;
   const nanoseconds = (ms: number | undefined): number => Math.round((ms ?? 0) * 1e6); // 0 is Docker's default
   return {
@@ -85,7 +109,7 @@ function serviceOptions(service: SandboxService, container: string, plan: Contai
     }),
     HostConfig: {
       ...confinement({ diskBytes: plan.spec.diskBytes, memoryBytes, cpus }),
-      NetworkMode: `container:${container}`,
+      ...joinNetwork(engine, joined, plan.folder),
     },
   };
 }
@@ -107,8 +131,7 @@ async function awaitService(
       hasLooked = true; // one that ends at once was seen running
       continue;
     }
-    const problem =
-      whyNever(state, condition) ?? (performance.now() > until ? "it takes too long" : undefined);
+    const problem = whyNever(state, condition) ?? (performance.now() > until ? whyLate(state) : undefined);
     if (problem !== undefined) throw notStarted(name, problem, await lastWords(engine, id));
   }
 }
@@ -126,7 +149,7 @@ function holds(
     case "healthy":
       return Running && Health?.Status === "healthy";
     case "ready":
-      return hasEnded || (Running && (!Health || ["healthy", "none"].includes(Health.Status)));
+      return hasEnded || (Running && (!Health || Health.Status === "healthy"));
     default:
       return condition satisfies never;
   }
@@ -137,6 +160,11 @@ function whyNever({ Running, ExitCode, Health }: ServiceState, condition: Servic
   if (Running && Health?.Status === "unhealthy") return "its health check does not pass";
   if (condition !== "healthy") return undefined;
   return Running && Health ? undefined : "it has no health check, or has ended";
+}
+
+function whyLate({ Health }: ServiceState): string {
+  if (Health?.Status !== "starting") return "it takes too long";
+  return "its health check has neither passed nor failed for good (podman runs none where there is no systemd)";
 }
 
 function notStarted(name: string, why: string, said: string): InputError {

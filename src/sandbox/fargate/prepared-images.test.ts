@@ -42,7 +42,11 @@ test("what the prepare stage recorded is what drivers start: definition, variabl
   const record = { taskDefinitionArn: "arn:definition:3", config };
   await store.put(preparedImageKey(hash, TOOLKIT), encodeJson(record), { ifNoneMatch: "*" });
   const built = await createPreparedImages(options).build({ source, timeoutMs: 1 });
-  expect(built).toMatchObject({ workdir: "/srv", image: { kind: "docker", reference: hash } });
+  expect(built).toMatchObject({
+    workdir: "/srv",
+    env: { PATH: "/opt/bin", A: "b=c" },
+    image: { kind: "docker", reference: hash },
+  });
   expect(await findPreparedImage(hash, options)).toMatchObject({
     ...{ taskDefinition: "arn:definition:3", env: { PATH: "/opt/bin", A: "b=c" }, workdir: "/srv" },
     ...{ user: "worker", entrypoint: ["/init.sh"] },

@@ -67,10 +67,10 @@ export function createPreparedImages(options: PreparedImagesOptions): ImageBuild
     hasServices: false,
     build: async ({ source }) => {
       const hash = await imageSourceHash(source);
-      const { workdir } = await findPreparedImage(hash, options);
+      const { workdir, env } = await findPreparedImage(hash, options);
       const image = { kind: "docker", reference: hash, files: [] } as const;
-      // Its variables and its health check are its sandboxes' own.
-      return { image, workdir, env: {}, healthcheck: undefined, hash };
+      // Its health check is its sandboxes' own.
+      return { image, workdir, env, healthcheck: undefined, hash };
     },
   };
 }

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { noImageHealthcheck } from "../../../test/sandbox/docker-images.ts";
 import { createDockerBuilder } from "./docker-builder.ts";
 
 const docker = (...words: string[]) => spawnSync("docker", words, { encoding: "utf8", timeout: 20_000 });
@@ -40,19 +41,12 @@ describe.skipIf(problem !== undefined)(
     }
 
     test("are named by what they are made from, and made once", { timeout: 120_000 }, async () => {
-      const text =
-        "FROM scratch\nWORKDIR /app\nCOPY files /app\nHEALTHCHECK --interval=2s --retries=4 CMD echo ok\n";
+      const text = "FROM scratch\nENV PATH=/opt/bin:/bin A=b=c\nWORKDIR /app\nCOPY files /app\n";
       const first = await build(text);
       expect(first).toMatchObject({
         workdir: "/app",
-        env: {},
+        env: { PATH: "/opt/bin:/bin", A: "b=c" },
         lines: [expect.stringContaining("building t1-task:")],
-      });
-      expect(first.healthcheck).toMatchObject({
-        command: "echo ok",
-        intervalMs: 2000,
-        timeoutMs: 30_000,
-        retries: 4,
       });
       const again = await build(text);
       expect(again).toMatchObject({ reference: first.reference, hash: first.hash, lines: [] });
@@ -62,6 +56,19 @@ describe.skipIf(problem !== undefined)(
       const source = { kind: "image", name: first.reference } as const;
       expect((await named.build({ source, timeoutMs: 10_000 })).hash).toBe(first.hash);
     });
+
+    const whyUnchecked = noImageHealthcheck === undefined ? "" : ` (not here: ${noImageHealthcheck})`;
+    test.skipIf(noImageHealthcheck !== undefined)(
+      `have the health check of their Dockerfile${whyUnchecked}`,
+      { timeout: 120_000 },
+      async () => {
+        const { healthcheck } = await build(
+          "FROM scratch\nHEALTHCHECK --interval=2s --retries=4 CMD echo ok\n",
+        );
+        const times = { intervalMs: 2000, timeoutMs: 30_000, retries: 4 };
+        expect(healthcheck).toMatchObject({ command: "echo ok", ...times });
+      },
+    );
 
     test("are made anew when what they start from is another", { timeout: 120_000 }, async () => {
       const base = "t1-test/base:1";

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
+import { ContainerConfig, containerImage } from "../container-image.ts";
 import { findEngineSocket } from "../docker/engine.ts";
 import { BuildContext } from "./build-context.ts";
 import { hashPlacements } from "./copy-instruction.ts";
@@ -22,6 +23,7 @@ const Duration = z.number().optional();
 const Inspected = z.object({
   Id: z.string(),
   Config: z.object({
+    Env: ContainerConfig.shape.Env,
     WorkingDir: z.string().nullish(),
     Healthcheck: z
       .object({
@@ -125,7 +127,7 @@ async function builtImage(reference: string): Promise<BuiltImage> {
   return {
     image: { kind: "docker", reference, files: [] },
     workdir: Config.WorkingDir || "/",
-    env: {},
+    env: containerImage(Id, { Env: Config.Env }).env,
     healthcheck: healthcheckOf(Config.Healthcheck ?? undefined),
     hash: Id,
   };

@@ -21,7 +21,7 @@ export interface BuildRequest {
 export interface BuiltImage {
   readonly image: SandboxImage;
   readonly workdir: string;
-  /** Of commands; empty where the image's own sandbox provides it. */
+  /** Of commands. The verifier looks here for the folders of PATH. */
   readonly env: Readonly<Record<string, string>>;
   readonly healthcheck: ImageHealthcheck | undefined;
   /** Of everything that it was made from. */

@@ -10,7 +10,7 @@ import { capturedText } from "../../../src/sandbox/captured-text.ts";
 import { Engine } from "../../../src/sandbox/docker/engine.ts";
 import { createDockerProvider, type DockerProvider } from "../../../src/sandbox/docker/provider.ts";
 import type { Sandbox, SandboxService, SandboxSpec } from "../../../src/sandbox/sandbox.ts";
-import { importImage, noDocker } from "../docker-images.ts";
+import { importImage, noDocker, noHealthchecks } from "../docker-images.ts";
 
 const HOLD = fileURLToPath(new URL("hold-docker-sandbox.ts", import.meta.url));
 const why = noDocker === undefined ? "" : ` (not here: ${noDocker})`;
@@ -83,20 +83,24 @@ describe.skipIf(noDocker !== undefined)(`services${why}`, { timeout: 120_000 }, 
     expect(await beside()).toBe(0);
   });
 
-  test("start after those that they wait for, and all are awaited", async () => {
-    const seed = service("seed", { command: ["sh", "-c", "sleep 1; echo | nc localhost 5000"] });
-    const sandbox = await create([
-      service("counter", { healthcheck: HEALTHY }),
-      { ...seed, after: [{ service: "counter", condition: "healthy" }] },
-      service("late", {
-        command: ["sh", "-c", "echo $(echo | nc counter 5000) > /tmp/n; nc -ll -p 6000 -e cat /tmp/n"],
-        after: [{ service: "seed", condition: "completed" }],
-      }),
-    ]);
-    // The counter's health check has counted too: at least one, then the seed.
-    expect(Number(await output(sandbox, "sleep 1; echo | nc late 6000"))).toBeGreaterThanOrEqual(3);
-    await sandbox[Symbol.asyncDispose]();
-  });
+  const whyUnchecked = noHealthchecks === undefined ? "" : ` (not here: ${noHealthchecks})`;
+  test.skipIf(noHealthchecks !== undefined)(
+    `start after those that they wait for, and all are awaited${whyUnchecked}`,
+    async () => {
+      const seed = service("seed", { command: ["sh", "-c", "sleep 1; echo | nc localhost 5000"] });
+      const sandbox = await create([
+        service("counter", { healthcheck: HEALTHY }),
+        { ...seed, after: [{ service: "counter", condition: "healthy" }] },
+        service("late", {
+          command: ["sh", "-c", "echo $(echo | nc counter 5000) > /tmp/n; nc -ll -p 6000 -e cat /tmp/n"],
+          after: [{ service: "seed", condition: "completed" }],
+        }),
+      ]);
+      // The counter's health check has counted too: at least one, then the seed.
+      expect(Number(await output(sandbox, "sleep 1; echo | nc late 6000"))).toBeGreaterThanOrEqual(3);
+      await sandbox[Symbol.asyncDispose]();
+    },
+  );
 
   test.each([
     [
@@ -104,16 +108,22 @@ describe.skipIf(noDocker !== undefined)(`services${why}`, { timeout: 120_000 }, 
       { command: ["sh", "-c", "echo cannot bind; exit 3"] },
       /x does not come up: it ended with exit code 3.*cannot bind/s,
     ],
-    [
-      "is not healthy",
-      { healthcheck: { test: ["CMD", "false"], intervalMs: 100, retries: 2 } },
-      /x does not come up: its health check does not pass/,
-    ],
     ["has no such program", { command: ["nowhere"] }, /x does not come up/],
   ])("that %s says so, and leaves nothing", async (_, more, message) => {
     await expect(create([service("x", more)])).rejects.toThrow(message);
     expect(await beside()).toBe(0);
   });
+
+  test.skipIf(noHealthchecks !== undefined)(
+    `that are not healthy say so, and leave nothing${whyUnchecked}`,
+    async () => {
+      const healthcheck = { test: ["CMD", "false"], intervalMs: 100, retries: 2 };
+      await expect(create([service("x", { healthcheck })])).rejects.toThrow(
+        /x does not come up: its health check does not pass/,
+      );
+      expect(await beside()).toBe(0);
+    },
+  );
 
   test("of a driver that was killed are swept", async () => {
     const { id } = lease();
