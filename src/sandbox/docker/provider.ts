@@ -15,6 +15,7 @@ import { type Difference, isOfEngine } from "../daemon/difference.ts";
 import { DriverDoor } from "../daemon/driver-door.ts";
 import { makeToken } from "../daemon/handshake.ts";
 import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
+import { parseBody } from "../daemon/parse-body.ts";
 import { type Described, Listing } from "../daemon/protocol.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { openToolkit } from "../daemon/toolkit.ts";
@@ -328,7 +329,7 @@ export class DockerProvider implements SandboxProvider {
     try {
       await startContainer(engine, container, plan);
       const { body } = await client.call({ op: "list" });
-      const listing = Listing.parse(JSON.parse(Buffer.from(body).toString("utf8")));
+      const listing = parseBody(client, body, Listing, "entries of an image");
       return new Map(listing.map(([path, kind, mode, uid, gid]) => [path, { kind, mode, uid, gid }]));
     } finally {
       client.lose(lost(nameOf(lease), "it was looked at"));
