@@ -249,14 +249,14 @@ export class Operations {
   }
 
   async #upload(asked: Asked<"upload">, body: Uint8Array): Promise<Answer<"upload">> {
-    const { transfer, folder, emptied, removed, keepOwners, isLast } = asked;
+    const { transfer, folder, emptied, removed, only, keepOwners, isLast } = asked;
     const prepared = refusable(() => {
       emptied.forEach(emptyFolder);
       removed.forEach(removeEntry);
       makeFolder(folder);
     });
     if (prepared.refused !== undefined) return prepared;
-    this.#uploads.set(transfer, new Unpacking(folder, { keepOwners }));
+    this.#uploads.set(transfer, new Unpacking(folder, { keepOwners, only }));
     return this.#uploadMore({ op: "upload-more", transfer, isLast }, body);
   }
 
