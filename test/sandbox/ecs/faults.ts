@@ -69,6 +69,7 @@ export const REFUSALS = {
     "ClientException",
     "Capacity is unavailable at this time. Please try again later or in a different availability zone",
   ),
+  "token used": refused("ConflictException", "The clientToken was used with other parameters."),
   "vCPU limit": refused(
     "ClientException",
     "You've reached the limit on the number of vCPUs you can run concurrently",
