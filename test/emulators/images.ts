@@ -41,13 +41,23 @@ function lastLine(error: unknown): string {
   return stderr.trim().split("\n").at(-1) || `${error}`;
 }
 
-function build(name: string, base: string): Promise<void> {
+/** In the place of the one of the last time, which would lie around without a name. */
+async function build(name: string, base: string): Promise<void> {
+  const tag = `t1/${name}:emulated`;
   const settings = [`BASE_IMAGE=${base}`, `NODE_IMAGE=${base}`, "ONNXRUNTIME_NODE_INSTALL=skip"];
-  return docker([
+  const [last] = await lines("images", "--quiet", "--no-trunc", tag);
+  await docker([
     ...["build", "--quiet", "--network", "host", "--file", join(ROOT, "containers", name, "Dockerfile")],
     ...settings.flatMap(setting => ["--build-arg", setting]),
-    ...["--tag", `t1/${name}:emulated`, ROOT],
+    ...["--tag", tag, ROOT],
   ]);
+  const [now] = await lines("images", "--quiet", "--no-trunc", tag);
+  if (last !== undefined && last !== now) await docker(["rmi", last]).catch(() => undefined); // somebody uses it
+}
+
+async function lines(...words: readonly string[]): Promise<readonly string[]> {
+  const { stdout } = await promisify(execFile)("docker", [...words]);
+  return stdout.split("\n").filter(line => line !== "");
 }
 
 async function docker(words: readonly string[], input?: string): Promise<void> {
@@ -58,8 +68,6 @@ async function docker(words: readonly string[], input?: string): Promise<void> {
 
 /** Tasks that still run when their emulator has ended. @param emulator by whose value they are labelled */
 export async function removeContainers(emulator: string): Promise<void> {
-  const words = ["ps", "--all", "--quiet", "--filter", `label=${EMULATOR_LABEL}=${emulator}`];
-  const { stdout } = await promisify(execFile)("docker", words);
-  const ids = stdout.split("\n").filter(id => id !== "");
+  const ids = await lines("ps", "--all", "--quiet", "--filter", `label=${EMULATOR_LABEL}=${emulator}`);
   if (ids.length > 0) await docker(["rm", "--force", "--volumes", ...ids]);
 }
