@@ -3,7 +3,7 @@ import { constants, lstatSync, readdirSync, readlinkSync, type Stats } from "nod
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { type Pack, pack } from "tar-stream";
-import { Refusal, reasonOf } from "./folders.ts";
+import { Refusal, reasonOf } from "./refusal.ts";
 
 const READ_BYTES = 1 << 20;
 

@@ -13,7 +13,8 @@ import {
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { extract, type Header } from "tar-stream";
-import { makeFolder, Refusal, reasonOf } from "./folders.ts";
+import { makeFolder } from "./folders.ts";
+import { Refusal, reasonOf } from "./refusal.ts";
 
 export interface UnpackOptions {
   /** Root owns what is unpacked, unless the archive's owners are to be kept. */
