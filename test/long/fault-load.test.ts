@@ -172,8 +172,10 @@ test("fargate: ECS that is throttled, full, late and odd, Spot, connections that
       else if (kind < 0.4) faults.failStart(random);
       else if (living === undefined) return;
       else if (kind < 0.7) ecs.cut(living);
-      else if (kind < 0.9) await pause(faults.daemonOf(living), random);
-      else await faults.endTask(living, random);
+      else if (kind < 0.9) {
+        const daemon = faults.daemonOf(living);
+        if (daemon !== undefined) await pause(daemon, random);
+      } else await faults.endTask(living, random);
     },
   });
   console.log(JSON.stringify(faults.counts));

@@ -148,6 +148,15 @@ export const STOPS = {
     stoppedReason: "Task failed to start",
     containers: [{ name: "agent", reason: "CannotStartContainerError: exec /.t1/ld.so: exec format error" }],
   },
+  "killed from outside": {
+    kind: "stops",
+    stopCode: "EssentialContainerExited",
+    stoppedReason: "Essential container in task exited",
+    containers: [
+      { name: "agent", exitCode: 137 },
+      { name: "verifier", exitCode: 137 },
+    ],
+  },
   "host lost": {
     kind: "stops",
     stopCode: "InfrastructureHealth",

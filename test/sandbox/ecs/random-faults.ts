@@ -1,6 +1,6 @@
 // Faults of ECS and of its tasks as chance has it, for loads: only such as pass, or as cost no more than one sandbox.
 import { TAG } from "../../../src/sandbox/fargate/task-request.ts";
-import { onlyChild } from "../processes.ts";
+import { listProcesses } from "../processes.ts";
 import type { EcsDouble } from "./ecs-double.ts";
 import { FAILURES, REFUSALS, type RequestFault, STOPS, type StartFault } from "./faults.ts";
 
@@ -37,6 +37,7 @@ const STARTS: Readonly<Record<string, StartFault>> = {
   "pull timed out": STOPS["pull timed out"],
   "resources not initialised": STOPS["resources not initialised"],
   "host lost": STOPS["host lost"],
+  "killed from outside": STOPS["killed from outside"],
   "unknown for a while": { kind: "hidden", descriptions: 5 },
   slow: { kind: "slow", ms: 300 },
 };
@@ -52,7 +53,10 @@ export class EcsFaults {
 
   /** Tasks whose agent's container runs. */
   running(): readonly string[] {
-    return this.#ecs.livingArns.filter(arn => this.#ecs.container(arn, "agent")?.process.exitCode === null);
+    return this.#ecs.livingArns.filter(arn => {
+      const { exitCode, signalCode } = this.#ecs.container(arn, "agent")?.process ?? {};
+      return exitCode === null && signalCode === null;
+    });
   }
 
   /** The agent's container of the task that a lease has got. */
@@ -65,8 +69,10 @@ export class EcsFaults {
     return container;
   }
 
-  daemonOf(arn: string): number {
-    return onlyChild(this.#ecs.container(arn, "agent")?.process.pid);
+  /** @returns nothing where it has not started yet, or is about to end */
+  daemonOf(arn: string): number | undefined {
+    const container = this.#ecs.container(arn, "agent")?.process.pid;
+    return listProcesses().find(({ parent }) => parent === container)?.pid;
   }
 
   failRequest(random: () => number): void {
