@@ -24,6 +24,7 @@ const EMULATORS = ["test/emulators/**/*.test.ts"];
 
 export default defineConfig({
   test: {
+    reporters: ["default", "./test/skip-reasons.ts"],
     projects: [
       {
         test: {

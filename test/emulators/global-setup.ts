@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { type Capability, capabilitiesOf, type EmulatorKind } from "./capabilities.ts";
 import { deploy, destroy } from "./deploy.ts";
-import { buildImages, DOCKER_OPTIONS } from "./images.ts";
+import { buildImages, DOCKER_OPTIONS, EMULATOR_LABEL, removeContainers } from "./images.ts";
 import { findLocalstack, startLocalstack } from "./localstack.ts";
 import { findMinistack, startMinistack } from "./ministack.ts";
 import { type Emulator, environmentFor } from "./process.ts";
@@ -80,6 +80,12 @@ async function start(
     return { kind, emulator: await startMinistack(found.python, { tasks: "process", mocks }) };
   const missing = await buildImages();
   if (missing !== undefined) return { missing };
-  const environment = { T1_DOCKER_OPTIONS: DOCKER_OPTIONS };
-  return { kind, emulator: await startMinistack(found.python, { tasks: "docker", mocks, environment }) };
+  const name = `${process.pid}`;
+  const environment = { T1_DOCKER_OPTIONS: `${DOCKER_OPTIONS} --label ${EMULATOR_LABEL}=${name}` };
+  const emulator = await startMinistack(found.python, { tasks: "docker", mocks, environment });
+  const stop = async (): Promise<void> => {
+    await emulator.stop();
+    await removeContainers(name);
+  };
+  return { kind, emulator: { ...emulator, stop } };
 }

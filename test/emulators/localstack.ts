@@ -1,5 +1,6 @@
 // LocalStack's open core for tests, from PyPI (Apache-2.0), without Docker and without a token: its interpreter of Step
-// Functions and its S3, with the patches of run-localstack.py. Needs Python 3.13; fetched once, into node_modules/.cache.
+// Functions and its S3, with the patches of run-localstack.py. Fetched once, into node_modules/.cache,
+// together with a Python 3.13 where this machine has none.
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,6 +10,7 @@ import { type Emulator, environmentFor, exists, freePort, ROOT, runUntilHealthy 
 
 const PACKAGE = "localstack-core[runtime]==2026.3.0";
 const CACHE = join(ROOT, "node_modules/.cache/t1/localstack-2026.3.0");
+const UV = join(ROOT, "node_modules/.cache/t1/uv");
 /** Newer releases of what it depends on break it. */
 const AS_OF = "2026-04-10";
 
@@ -17,25 +19,26 @@ export async function findLocalstack(): Promise<{ readonly python: string } | { 
   const python = join(CACHE, "bin/python");
   if (await exists(join(CACHE, "ready"))) return { python };
   const run = promisify(execFile);
-  const options = { timeout: 600_000 };
-  const newest = process.env.T1_PYTHON313 ?? "python3.13";
-  try {
-    await run(newest, ["-c", "import sys; sys.exit(sys.version_info[:2] != (3, 13))"], options);
-  } catch {
-    return { missing: "no Python 3.13 (python3.13, or the one that T1_PYTHON313 names)" };
-  }
+  const env = { ...process.env, UV_NO_CACHE: "1", UV_PYTHON_INSTALL_DIR: join(UV, "python") };
+  const options = { timeout: 600_000, env };
   await rm(CACHE, { recursive: true, force: true });
   await mkdir(dirname(CACHE), { recursive: true });
   try {
-    await run(newest, ["-m", "venv", CACHE], options);
-    await run(python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "uv"], options);
-    // pip alone looks for versions that fit for more than ten minutes.
+    // pip alone looks for versions that fit for more than ten minutes; and uv fetches a Python that is missing.
+    await run("python3", ["-m", "venv", UV], options);
+    await run(join(UV, "bin/pip"), ["install", "--quiet", "--disable-pip-version-check", "uv"], options);
+    const uv = join(UV, "bin/uv");
+    await run(uv, ["venv", "--quiet", "--python", process.env.T1_PYTHON313 ?? "3.13", CACHE], options);
     const install = ["pip", "install", "--quiet", "--python", python, "--exclude-newer", AS_OF];
-    await run(join(CACHE, "bin/uv"), [...install, PACKAGE, "jsonata-python"], options);
+    await run(uv, [...install, PACKAGE, "jsonata-python"], options);
     await mkdir(join(CACHE, "ready"));
     return { python };
   } catch (error) {
-    return { missing: `${PACKAGE} cannot be installed from PyPI: ${String(error).split("\n")[0]}` };
+    const { stderr = "" } = error as { readonly stderr?: string };
+    const said = (stderr || String(error)).trim().replaceAll(/\s*\n\s*/g, " ");
+    return {
+      missing: `${PACKAGE} on Python 3.13 (T1_PYTHON313 names one) cannot be installed: ${said.slice(0, 500)}`,
+    };
   }
 }
 

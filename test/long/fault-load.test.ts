@@ -11,6 +11,8 @@ import { Engine } from "../../src/sandbox/docker/engine.ts";
 import { createDockerProvider } from "../../src/sandbox/docker/provider.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { importImage, noDocker } from "../sandbox/docker-images.ts";
+import { openFargate } from "../sandbox/ecs/fargate-for-tests.ts";
+import { EcsFaults } from "../sandbox/ecs/random-faults.ts";
 import { type FaultLoad, runFaultLoad } from "../sandbox/fault-load.ts";
 import { type LocalDaemon, startLocalDaemon } from "../sandbox/local-daemon.ts";
 import { listProcesses, onlyChild } from "../sandbox/processes.ts";
@@ -142,4 +144,43 @@ test.skipIf(noDocker !== undefined)("docker: containers that are paused or kille
     },
   });
   engine.close();
+});
+
+test("fargate: ECS that is throttled, full, late and odd, Spot, connections that are cut, daemons that pause", async () => {
+  await using fargate = await openFargate({}, { keptFile: "/app/log" });
+  const { ecs } = fargate;
+  const provider = fargate.another({ client: ecs.client({ requestTimeout: 1_000 }) });
+  const faults = new EcsFaults(ecs);
+  let made = 0;
+  await run({
+    create: async () => {
+      const lease = { id: `load/${made++}`, generation: 1, deadlineMs: Date.now() + 3_000_000 };
+      const image = { kind: "docker", reference: "x", files: [] } as const;
+      const sandbox = await provider.create({ ...SPEC, diskBytes: 32 << 20, image }, lease);
+      const container = faults.containerOf(lease.id);
+      return {
+        sandbox,
+        readLog: async () => container.read("/app/log"),
+        // One that cannot be stopped now is stopped with the provider.
+        end: () => sandbox[Symbol.asyncDispose]().catch(() => undefined),
+      };
+    },
+    fault: async random => {
+      const kind = random();
+      const living = pick(faults.running(), random);
+      if (kind < 0.35) faults.failRequest(random);
+      else if (kind < 0.4) faults.failStart(random);
+      else if (living === undefined) return;
+      else if (kind < 0.7) ecs.cut(living);
+      else if (kind < 0.9) {
+        const daemon = faults.daemonOf(living);
+        if (daemon !== undefined) await pause(daemon, random);
+      } else await faults.endTask(living, random);
+    },
+  });
+  console.log(JSON.stringify(faults.counts));
+  ecs.heal();
+  await provider[Symbol.asyncDispose]();
+  // Whatever came in between, nothing goes on costing money.
+  await expect.poll(() => ecs.livingArns, { timeout: 60_000 }).toEqual([]);
 });

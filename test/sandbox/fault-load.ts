@@ -9,6 +9,8 @@ export interface LoadedSandbox {
   readonly sandbox: Pick<Sandbox, "exec">;
   /** What the commands have written, also when the sandbox is gone; nothing where that cannot be known. */
   readonly readLog: () => Promise<string | undefined>;
+  /** Called when it was lost, as whoever plays an episode does. */
+  readonly end?: () => Promise<void>;
 }
 
 export interface FaultLoad {
@@ -84,6 +86,7 @@ export async function runFaultLoad(load: FaultLoad): Promise<LoadCounts> {
         }
       };
       await Promise.all(Array.from({ length: concurrency }, stream));
+      if (isLost) await one.end?.();
     }
   };
 

@@ -39,10 +39,22 @@ export function toolkitForTests(): string {
   return openToolkit(join(tmpdir(), `t1-${process.getuid?.()}`, "toolkits"));
 }
 
+export interface LocalDaemonOptions {
+  readonly lifeMs?: number;
+  readonly words?: readonly string[];
+  /** Of another processor than this machine's. */
+  readonly foreign?: {
+    readonly toolkit: string;
+    readonly busybox: string;
+    /** Before the words of a program that starts programs of that processor. */
+    readonly within: readonly string[];
+  };
+}
+
 /** @param root `busybox`: /bin/sh and nothing else; `programs`: the usual small programs of this machine */
 export async function startLocalDaemon(
   root: "busybox" | "programs" = "programs",
-  { lifeMs = 120_000, words }: { readonly lifeMs?: number; readonly words?: readonly string[] } = {},
+  { lifeMs = 120_000, words, foreign }: LocalDaemonOptions = {},
 ): Promise<LocalDaemon> {
   const folder = mkdtempSync(join(tmpdir(), "t1-d-"));
   chmodSync(folder, 0o755);
@@ -51,7 +63,7 @@ export async function startLocalDaemon(
   const image = join(folder, "root");
   if (root === "busybox") {
     mkdirSync(join(image, "bin"), { recursive: true });
-    copyFileSync(BUSYBOX, join(image, "bin/sh"));
+    copyFileSync(foreign?.busybox ?? BUSYBOX, join(image, "bin/sh"));
     symlinkSync("sh", join(image, "bin/busybox"));
   } else makeRootFolder(image, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
   const options = [
@@ -63,7 +75,7 @@ export async function startLocalDaemon(
       image,
       "/",
       "--ro-bind",
-      toolkitForTests(),
+      foreign?.toolkit ?? toolkitForTests(),
       TOOLKIT_MOUNT,
       "--ro-bind",
       doorFolder,
@@ -71,7 +83,9 @@ export async function startLocalDaemon(
     ],
     ...["--proc", "/proc", "--dev", "/dev", "--"],
   ];
-  const started = spawn("bwrap", [...options, ...(words ?? daemonWords("connect", `${DOOR_MOUNT}/s`))], {
+  const command = ["bwrap", ...options, ...(words ?? daemonWords("connect", `${DOOR_MOUNT}/s`))];
+  const [program = "", ...args] = [...(foreign?.within ?? []), ...command];
+  const started = spawn(program, args, {
     stdio: ["pipe", "pipe", "inherit"],
     env: { PATH: process.env.PATH },
   });

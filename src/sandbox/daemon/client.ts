@@ -1,7 +1,11 @@
 // The driver's side: calls that survive a cut connection. What has not been answered when the connection ends is sent again
 // over the next one under its old id, so that nothing runs twice and nothing is lost.
+//
+// The agent may have got hold of the daemon. Whatever is said that ours would not say ends the sandbox as its doing, within
+// the time of the call and without being kept: no frames, answers nobody asked for, answers that are none.
 import { randomUUID } from "node:crypto";
-import { Failure, InvariantError } from "../../failure/errors.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Failure } from "../../failure/errors.ts";
 import type { FrameStream } from "./frame-stream.ts";
 import { type Answer, Answers, type Operation, Reply, type Request } from "./protocol.ts";
 
@@ -10,6 +14,13 @@ const PATIENCE_MS = 300_000;
 
 /** Longest time that a timer of Node can wait. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** Before another connection, when the last one has brought no answer; doubled up to the longest. */
+const PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 1_000;
+
+/** Of what is no answer, so much is shown. */
+const SHOWN_CHARACTERS = 300;
 
 /** Answers that have arrived are named in the next request, or after this time in one of their own. */
 const TELL_ARRIVED_MS = 1_000;
@@ -22,6 +33,7 @@ export interface Called<Op extends Operation["op"]> {
 interface Pending {
   readonly operation: Operation;
   readonly body: Uint8Array | undefined;
+  isSent: boolean;
   readonly resolve: (reply: { readonly value: unknown; readonly body: Uint8Array }) => void;
   readonly reject: (error: Error) => void;
 }
@@ -31,6 +43,12 @@ export class DaemonClient {
   readonly #patienceMs: number;
   readonly #pending = new Map<string, Pending>();
   #stream: FrameStream | undefined;
+  readonly #name = randomUUID();
+  #callCount = 0;
+  /** Requests that were sent once more, each of which may be answered once more. */
+  #repeatCount = 0;
+  /** Connections in a row that brought no answer. */
+  #vainCount = 0;
   #arrived: string[] = [];
   #tellTimer: NodeJS.Timeout | undefined;
   #connecting: Promise<void> | undefined;
@@ -58,14 +76,17 @@ export class DaemonClient {
     return this.#lost !== undefined;
   }
 
-  /** @throws Failure SandboxLost when the daemon is gone or does not answer */
+  /**
+   * @throws Failure SandboxLost when the daemon is gone or does not answer, SandboxBroken when it does not do what ours
+   * does
+   */
   async call<Op extends Operation["op"]>(
     operation: Extract<Operation, { op: Op }>,
     body?: Uint8Array,
   ): Promise<Called<Op>> {
     if (this.#lost !== undefined) throw this.#lost;
     const { op } = operation;
-    const id = randomUUID();
+    const id = `${this.#name}-${this.#callCount++}`;
     const ownMs = ownTimeMs(operation);
     const timer =
       ownMs === undefined
@@ -75,15 +96,25 @@ export class DaemonClient {
             Math.min(ownMs + this.#patienceMs, LONGEST_TIMER_MS),
           ).unref();
     const reply = await new Promise<{ value: unknown; body: Uint8Array }>((resolve, reject) => {
-      this.#pending.set(id, { operation, body, resolve, reject });
+      this.#pending.set(id, { operation, body, isSent: false, resolve, reject });
       if (this.#stream === undefined) void this.#reconnect();
       else this.#send(this.#stream, id);
     }).finally(() => clearTimeout(timer));
     const value = Answers[op].safeParse(reply.value);
-    // A daemon that says something else has been taken over by the agent.
-    if (!value.success)
-      throw strange(`its daemon answers ${op} with what is no answer: ${value.error.message}`);
+    if (!value.success) throw this.distrust(`answers ${op} with what is no answer: ${value.error.message}`);
     return { value: value.data as Answer<Op>, body: reply.body };
+  }
+
+  /**
+   * Ends every call: the daemon says what ours would not say.
+   *
+   * @param detail goes on "its daemon"
+   * @returns the Failure that they end with
+   */
+  distrust(detail: string): Failure {
+    const error = new Failure("SandboxBroken", `its daemon ${shortened(detail)}`, { retryable: false });
+    this.lose(error);
+    return error;
   }
 
   /** Ends every call, now and later, with this error. */
@@ -98,7 +129,11 @@ export class DaemonClient {
 
   /** Of all calls that find no connection one makes the next. */
   #reconnect(): Promise<void> {
-    this.#connecting ??= this.#connect()
+    this.#connecting ??= this.#pause()
+      .then(() => {
+        if (this.#lost !== undefined) throw this.#lost;
+        return this.#connect();
+      })
       .then(
         stream => this.#use(stream),
         (error: unknown) => this.lose(error instanceof Error ? error : new Error(`${error}`)),
@@ -109,16 +144,23 @@ export class DaemonClient {
     return this.#connecting;
   }
 
+  /** One that lets us in and hangs up would keep us busy for ever. */
+  async #pause(): Promise<void> {
+    if (this.#vainCount > 0) await sleep(Math.min(PAUSE_MS * 2 ** (this.#vainCount - 1), LONGEST_PAUSE_MS));
+  }
+
   #use(stream: FrameStream): void {
     if (this.#lost !== undefined) {
       stream.close();
       return;
     }
     this.#stream = stream;
+    this.#vainCount += 1;
     stream.listen(({ header, body }) => this.#receive(header, body));
     void stream.closed.then(() => {
       if (this.#stream !== stream) return;
       this.#stream = undefined;
+      if (stream.isGarbled) this.distrust("sends what is no frame");
       // Also without a call: a sandbox that has ended is found out at once.
       if (this.#lost === undefined) void this.#reconnect();
     });
@@ -129,27 +171,38 @@ export class DaemonClient {
     const pending = this.#pending.get(id);
     if (pending === undefined) return;
     const { operation, body } = pending;
+    if (pending.isSent) this.#repeatCount += 1;
+    pending.isSent = true;
     stream.send({ kind: "request", id, arrived: this.#arrived, operation } satisfies Request, body);
     this.#arrived = [];
   }
 
   #receive(header: unknown, body: Uint8Array): void {
+    if (this.#lost !== undefined) return;
     const reply = Reply.safeParse(header);
-    const pending = reply.success ? this.#pending.get(reply.data.id) : undefined;
     if (!reply.success) {
-      this.lose(strange("its daemon sends what is no answer"));
+      this.distrust("sends what is no answer");
       return;
     }
     const { id } = reply.data;
-    if (pending?.operation.op !== "status") {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) {
+      if (this.#repeatCount === 0) this.distrust("answers what it was not asked");
+      else this.#repeatCount -= 1; // answered over two connections
+      return;
+    }
+    this.#vainCount = 0;
+    const { op } = pending.operation;
+    if (op !== "status") {
       this.#arrived.push(id);
       this.#tellTimer ??= setTimeout(() => this.#tellArrived(), TELL_ARRIVED_MS).unref();
     }
-    if (pending === undefined) return; // answered over two connections
-    this.#pending.delete(id);
-    if ("bug" in reply.data)
-      pending.reject(new InvariantError(reply.data.bug, { operation: pending.operation.op }));
-    else pending.resolve({ value: reply.data.value, body });
+    // A bug of ours, or made to look like one: what is inside must not be able to end the driver.
+    if ("bug" in reply.data) this.distrust(`cannot do ${op}: ${reply.data.bug}`);
+    else {
+      this.#pending.delete(id);
+      pending.resolve({ value: reply.data.value, body });
+    }
   }
 
   #tellArrived(): void {
@@ -179,6 +232,6 @@ function silent(op: string): Failure {
   return new Failure("SandboxLost", `the daemon of the sandbox does not answer ${op}`, { retryable: true });
 }
 
-function strange(detail: string): Failure {
-  return new Failure("SandboxBroken", detail, { retryable: false });
+function shortened(text: string): string {
+  return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS)}…`;
 }

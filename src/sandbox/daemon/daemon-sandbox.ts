@@ -1,4 +1,5 @@
-// A sandbox whose daemon does what is asked of it, wherever it runs.
+// A sandbox whose daemon does what is asked of it, wherever it runs. What it answers is compared with what was asked: the
+// agent may have got hold of it.
 import { randomUUID } from "node:crypto";
 import { Failure, InvariantError } from "../../failure/errors.ts";
 import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
@@ -26,6 +27,9 @@ const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
 const OUTPUT_LIMIT_BYTES = BODY_LIMIT_BYTES / 2;
 /** Not a login shell: those set PATH anew, and the image's would be lost. */
 const TERMINAL_SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null && exec bash -i; exec /bin/sh -i"];
+
+/** What a daemon does that goes on with a download after a short piece. */
+export const ENDLESS_DOWNLOAD = "does not come to the end of a download";
 
 /** What commands start with unless they say otherwise. */
 export interface CommandDefaults {
@@ -61,15 +65,16 @@ export class DaemonSandbox {
     await this.#killing;
     const { columns, rows, cwd, env, outputLimitBytes, historyLines } = options;
     const terminal = randomUUID();
+    const limitBytes = Math.min(outputLimitBytes ?? DEFAULT_OUTPUT_LIMIT_BYTES, OUTPUT_LIMIT_BYTES);
     const { value } = await this.#client.call({
       ...{ op: "terminal-open", terminal, argv: TERMINAL_SHELL as string[], columns, rows },
       ...this.#surroundings(cwd, { ...env, TERM: TERMINAL_NAME }),
-      outputLimitBytes: Math.min(outputLimitBytes ?? DEFAULT_OUTPUT_LIMIT_BYTES, OUTPUT_LIMIT_BYTES),
+      outputLimitBytes: limitBytes,
       ...(historyLines !== undefined && { historyLines }),
     });
     // The agent's doing, for it had all numbers of processes or all terminals.
     return value.refused === undefined
-      ? new DaemonTerminal(this.#client, terminal)
+      ? new DaemonTerminal(this.#client, terminal, limitBytes)
       : new RefusedTerminal(value.refused, rows);
   }
 
@@ -101,6 +106,7 @@ export class DaemonSandbox {
     const pieces: Uint8Array[] = [];
     const some = paths === undefined ? {} : { paths: [...paths] };
     let sizeBytes = 0;
+    let isAtEnd = false;
     for (let isFirst = true; ; isFirst = false) {
       const { value, body } = isFirst
         ? await this.#client.call({ op: "download", transfer, folder, ...some, limitBytes })
@@ -115,9 +121,11 @@ export class DaemonSandbox {
         case "done":
           return { tar: new Uint8Array(Buffer.concat(pieces)) };
         case "more":
+          // Ours counts too, and sends no short piece but the last: or the end would never have to come.
+          if (isAtEnd) throw this.#client.distrust(ENDLESS_DOWNLOAD);
+          isAtEnd = body.length < PIECE_BYTES;
           pieces.push(body);
           sizeBytes += body.length;
-          // The daemon counts too; this is for one that the agent has got hold of.
           if (sizeBytes > limitBytes) return { oversized: true };
           break;
         default:
@@ -154,11 +162,12 @@ export class DaemonSandbox {
     const surroundings = this.#surroundings(cwd, env, user);
     const id = requestId ?? randomUUID();
     const leftMs = this.lease.deadlineMs - Date.now();
+    const limitBytes = Math.min(outputLimitBytes ?? DEFAULT_OUTPUT_LIMIT_BYTES, OUTPUT_LIMIT_BYTES);
     const asked = this.#client.call(
       {
         ...{ op: "exec", requestId: id, argv: [...shellWords(command)], ...surroundings },
         limitMs: Math.max(1, Math.min(timeoutMs, leftMs, LONGEST_TIMER_MS)),
-        outputLimitBytes: Math.min(outputLimitBytes ?? DEFAULT_OUTPUT_LIMIT_BYTES, OUTPUT_LIMIT_BYTES),
+        outputLimitBytes: limitBytes,
         isKept: requestId !== undefined,
       },
       stdin,
@@ -174,8 +183,8 @@ export class DaemonSandbox {
       const errorsAt = stdout.headBytes + stdout.tailBytes;
       return {
         ...{ end, durationMs },
-        stdout: capturedOf(stdout, body.subarray(0, errorsAt)),
-        stderr: capturedOf(stderr, body.subarray(errorsAt)),
+        stdout: capturedOf(this.#client, stdout, body.subarray(0, errorsAt), limitBytes),
+        stderr: capturedOf(this.#client, stderr, body.subarray(errorsAt), limitBytes),
       };
     } finally {
       signal?.removeEventListener("abort", giveUp);
@@ -202,15 +211,19 @@ class DaemonTerminal implements Terminal {
   readonly closed: Promise<void>;
   readonly #client: DaemonClient;
   readonly #terminal: string;
+  readonly #limitBytes: number;
+  readonly #given = Promise.withResolvers<void>();
 
-  constructor(client: DaemonClient, terminal: string) {
+  constructor(client: DaemonClient, terminal: string, limitBytes: number) {
     this.#client = client;
     this.#terminal = terminal;
+    this.#limitBytes = limitBytes;
     // A terminal whose daemon is gone is closed too.
-    this.closed = client.call({ op: "terminal-closed", terminal }).then(
+    const ended = client.call({ op: "terminal-closed", terminal }).then(
       () => undefined,
       () => undefined,
     );
+    this.closed = Promise.race([ended, this.#given.promise]);
   }
 
   async send(keys: string | Uint8Array): Promise<number> {
@@ -219,6 +232,7 @@ class DaemonTerminal implements Terminal {
     for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
       const piece = bytes.subarray(start, start + PIECE_BYTES);
       const { value } = await this.#client.call({ op: "terminal-send", terminal: this.#terminal }, piece);
+      if (value.taken > piece.length) throw this.#client.distrust("takes more keys than it was sent");
       taken += value.taken;
       if (value.taken < piece.length) break;
     }
@@ -227,7 +241,7 @@ class DaemonTerminal implements Terminal {
 
   async readNew(): Promise<CapturedOutput> {
     const { value, body } = await this.#client.call({ op: "terminal-read", terminal: this.#terminal });
-    return capturedOf(value, body);
+    return capturedOf(this.#client, value, body, this.#limitBytes);
   }
 
   async screen(): Promise<readonly string[]> {
@@ -244,11 +258,10 @@ class DaemonTerminal implements Terminal {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.race([
-      this.#client.call({ op: "terminal-close", terminal: this.#terminal }).catch(() => undefined),
-      this.closed,
-    ]);
-    await this.closed;
+    // Answered when its shell has ended, so that nobody has to wait for word of that too.
+    const closing = this.#client.call({ op: "terminal-close", terminal: this.#terminal });
+    await Promise.race([closing.catch(() => undefined), this.closed]);
+    this.#given.resolve();
   }
 }
 
@@ -295,7 +308,15 @@ function captureText(text: string): CapturedOutput {
   return capture.read();
 }
 
-function capturedOf({ headBytes, omittedBytes }: CapturedSizes, bytes: Uint8Array): CapturedOutput {
+/** @throws Failure SandboxBroken for more than was asked for, or other bytes than are announced */
+function capturedOf(
+  client: DaemonClient,
+  { headBytes, tailBytes, omittedBytes }: CapturedSizes,
+  bytes: Uint8Array,
+  limitBytes: number,
+): CapturedOutput {
+  if (headBytes + tailBytes !== bytes.length || bytes.length > limitBytes)
+    throw client.distrust("sends other output than it announces, or more than was asked for");
   return {
     head: new Uint8Array(bytes.subarray(0, headBytes)),
     tail: new Uint8Array(bytes.subarray(headBytes)),

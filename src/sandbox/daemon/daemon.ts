@@ -1,9 +1,10 @@
 // The daemon's side of a connection: each request is performed once, however often and over however many connections it
 // comes, and is answered every time.
 import type { Duplex } from "node:stream";
+import type { Answered } from "./answered.ts";
 import { FrameStream } from "./frame-stream.ts";
 import { greetDriver } from "./handshake.ts";
-import { type Answered, Operations } from "./operations.ts";
+import { Operations } from "./operations.ts";
 import { Request } from "./protocol.ts";
 
 interface Performed {

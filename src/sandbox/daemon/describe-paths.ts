@@ -14,6 +14,8 @@ export async function describePaths(
   for (let start = 0; start < paths.length; start += PATHS_AT_ONCE) {
     const some = paths.slice(start, start + PATHS_AT_ONCE);
     const { value } = await client.call({ op: "describe", paths: some });
+    if (value.entries.length !== some.length)
+      throw client.distrust("describes other paths than it was asked");
     for (const [index, path] of some.entries()) {
       const entry = value.entries[index];
       if (entry) described.set(path, entry);

@@ -14,6 +14,8 @@ const PATH_LIMIT_BYTES = 108;
 const DOOR_NAME = "s";
 
 const GREETING_MS = 10_000;
+/** Connections at a time: whoever is in the sandbox can call, and each takes a descriptor of the driver's. */
+const CALLERS = 16;
 /** From a cut connection until the sandbox counts as lost, and between looks whether it has ended. */
 const LOST_AFTER_MS = 60_000;
 const LOOK_MS = 250;
@@ -43,6 +45,7 @@ export class DriverDoor {
     this.#isGranted = !options.isGrant;
     this.#path = join(options.folder, DOOR_NAME);
     this.#server = createServer(socket => void this.#greet(socket));
+    this.#server.maxConnections = CALLERS;
   }
 
   /** @throws InputError when no socket can be made there */

@@ -12,9 +12,7 @@ import {
 } from "node:fs";
 import { hasCode } from "../../store/file-errors.ts";
 import { pathOfText, readNames } from "./path-text.ts";
-
-/** What the sandbox does not take, in words for whoever asked. */
-export class Refusal extends Error {}
+import { Refusal, reasonOf } from "./refusal.ts";
 
 /** Makes a folder and those above it. Links to folders are followed; what is no folder is in the way. */
 export function makeFolder(path: string): void {
@@ -154,10 +152,6 @@ function attempt(what: string, action: () => void): void {
     if (error instanceof Refusal) throw error;
     throw new Refusal(`${what}: ${reasonOf(error)}`);
   }
-}
-
-export function reasonOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? `${error.code}` : `${error}`;
 }
 
 function namesOf(path: string): readonly string[] {

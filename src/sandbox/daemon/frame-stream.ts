@@ -1,16 +1,20 @@
-// A connection as frames. What arrives before anybody listens waits.
+// A connection as frames. Until somebody listens, only the few words of a greeting are taken, one frame at a time: who
+// has not proved who it is yet cannot make us keep anything.
 import type { Duplex } from "node:stream";
-import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
+import { encodeFrame, FRAME_LIMITS, type Frame, FrameReader } from "./frames.ts";
+
+const GREETING_LIMITS = { headerBytes: 4096, bodyBytes: 0 };
 
 export class FrameStream {
   /** Resolves when nothing will come any more. */
   readonly closed: Promise<void>;
   readonly #duplex: Duplex;
-  readonly #reader = new FrameReader();
+  readonly #reader = new FrameReader(GREETING_LIMITS);
   readonly #waiting: Frame[] = [];
   #wanted: ((frame: Frame | undefined) => void) | undefined;
   #listener: ((frame: Frame) => void) | undefined;
   #isClosed = false;
+  #isGarbled = false;
 
   constructor(duplex: Duplex) {
     this.#duplex = duplex;
@@ -30,6 +34,11 @@ export class FrameStream {
     return this.#isClosed;
   }
 
+  /** It was closed because the other side sent what is no frame. */
+  get isGarbled(): boolean {
+    return this.#isGarbled;
+  }
+
   /** What is sent into a closed connection is lost, as it would be a moment before its end. */
   send(header: unknown, body?: Uint8Array): void {
     if (this.#isClosed) return;
@@ -47,6 +56,7 @@ export class FrameStream {
   async next(): Promise<Frame | undefined> {
     const waiting = this.#waiting.shift();
     if (waiting !== undefined || this.#isClosed) return waiting;
+    this.#duplex.resume();
     return new Promise(resolve => {
       this.#wanted = frame => {
         this.#wanted = undefined;
@@ -58,7 +68,9 @@ export class FrameStream {
   /** From now on every frame goes to it. */
   listen(listener: (frame: Frame) => void): void {
     this.#listener = listener;
+    this.#reader.limits = FRAME_LIMITS;
     for (const frame of this.#waiting.splice(0)) listener(frame);
+    this.#duplex.resume();
   }
 
   close(): void {
@@ -70,13 +82,17 @@ export class FrameStream {
     try {
       frames = this.#reader.push(piece);
     } catch {
+      this.#isGarbled = true;
       this.close(); // the other side speaks another language
       return;
     }
     for (const frame of frames) {
       if (this.#listener !== undefined) this.#listener(frame);
       else if (this.#wanted !== undefined) this.#wanted(frame);
-      else this.#waiting.push(frame);
+      else {
+        this.#waiting.push(frame);
+        this.#duplex.pause();
+      }
     }
   }
 }

@@ -8,6 +8,14 @@ export const BODY_LIMIT_BYTES = 64 << 20;
 
 const PREFIX_BYTES = 8;
 
+/** The most that the other side may send in one frame. */
+export interface FrameLimits {
+  readonly headerBytes: number;
+  readonly bodyBytes: number;
+}
+
+export const FRAME_LIMITS: FrameLimits = { headerBytes: HEADER_LIMIT_BYTES, bodyBytes: BODY_LIMIT_BYTES };
+
 export interface Frame {
   readonly header: unknown;
   readonly body: Uint8Array;
@@ -23,12 +31,17 @@ export function encodeFrame(header: unknown, body: Uint8Array = new Uint8Array(0
   return body.length === 0 ? [Buffer.concat([prefix, text])] : [Buffer.concat([prefix, text]), body];
 }
 
-/** Puts frames together from pieces of any size. */
+/** Puts frames together from pieces of any size. Keeps no more than the one frame that is arriving. */
 export class FrameReader {
-  #pieces: Uint8Array[] = [];
-  #bytes = 0;
-  /** Bytes that the next frame needs, as far as is known yet. */
-  #needed = PREFIX_BYTES;
+  /** Of frames whose lengths have not arrived yet. */
+  limits: FrameLimits;
+  /** The lengths, and once they are known all of the frame, of which so much is there. */
+  #frame = Buffer.allocUnsafeSlow(PREFIX_BYTES);
+  #filledBytes = 0;
+
+  constructor(limits: FrameLimits = FRAME_LIMITS) {
+    this.limits = limits;
+  }
 
   /**
    * @returns the frames that are complete now
@@ -36,30 +49,32 @@ export class FrameReader {
    * another language, and nothing after it can be understood
    */
   push(piece: Uint8Array): readonly Frame[] {
-    this.#pieces.push(piece);
-    this.#bytes += piece.length;
     const frames: Frame[] = [];
-    while (this.#bytes >= this.#needed) {
-      const bytes =
-        this.#pieces.length === 1 && this.#pieces[0] ? this.#pieces[0] : Buffer.concat(this.#pieces);
-      const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      const headerBytes = view.readUInt32BE(0);
-      const bodyBytes = view.readUInt32BE(4);
-      if (headerBytes > HEADER_LIMIT_BYTES || bodyBytes > BODY_LIMIT_BYTES)
-        throw new RangeError(`a frame of ${headerBytes} + ${bodyBytes} bytes is too large`);
-      const bodyAt = PREFIX_BYTES + headerBytes;
-      const end = bodyAt + bodyBytes;
-      const isComplete = view.length >= end;
-      if (isComplete) {
-        const header: unknown = JSON.parse(view.toString("utf8", PREFIX_BYTES, bodyAt));
-        // Its own bytes, because the piece may hold much more and would be kept with it.
-        frames.push({ header, body: new Uint8Array(view.subarray(bodyAt, end)) });
+    for (let at = 0; ; ) {
+      const taken = piece.subarray(at, at + this.#frame.length - this.#filledBytes);
+      this.#frame.set(taken, this.#filledBytes);
+      this.#filledBytes += taken.length;
+      at += taken.length;
+      if (this.#filledBytes < this.#frame.length) return frames;
+      const bodyAt = PREFIX_BYTES + this.#frame.readUInt32BE(0);
+      const end = bodyAt + this.#frame.readUInt32BE(4);
+      if (this.#frame.length < end) this.#makeRoom(bodyAt, end);
+      else {
+        const header: unknown = JSON.parse(this.#frame.toString("utf8", PREFIX_BYTES, bodyAt));
+        frames.push({ header, body: new Uint8Array(this.#frame.buffer, bodyAt, end - bodyAt) });
+        this.#frame = Buffer.allocUnsafeSlow(PREFIX_BYTES);
+        this.#filledBytes = 0;
       }
-      const rest = isComplete ? view.subarray(end) : view;
-      this.#pieces = rest.length === 0 ? [] : [rest];
-      this.#bytes = rest.length;
-      this.#needed = isComplete ? PREFIX_BYTES : end;
     }
-    return frames;
+  }
+
+  #makeRoom(bodyAt: number, end: number): void {
+    const [headerBytes, bodyBytes] = [bodyAt - PREFIX_BYTES, end - bodyAt];
+    if (headerBytes > this.limits.headerBytes || bodyBytes > this.limits.bodyBytes)
+      throw new RangeError(`a frame of ${headerBytes} + ${bodyBytes} bytes is too large`);
+    // Of its own, since a body may be kept; and as yet only promised by the machine, however much was announced.
+    const frame = Buffer.allocUnsafeSlow(end);
+    frame.set(this.#frame);
+    this.#frame = frame;
   }
 }

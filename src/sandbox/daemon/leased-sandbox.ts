@@ -16,8 +16,9 @@ import type {
   UploadResult,
 } from "../sandbox.ts";
 import type { DaemonClient } from "./client.ts";
-import type { DaemonSandbox } from "./daemon-sandbox.ts";
+import { type DaemonSandbox, ENDLESS_DOWNLOAD } from "./daemon-sandbox.ts";
 import { carriedWithout, type Difference } from "./difference.ts";
+import { PIECE_BYTES } from "./protocol.ts";
 
 /** Longest time that a timer of Node can wait. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -127,7 +128,11 @@ export class LeasedSandbox implements Sandbox {
     this.#timer.unref();
   }
 
-  /** Piece by piece, however much it is. @returns why it was not taken */
+  /**
+   * Piece by piece, however much it is; and nothing but these paths, should the agent have got hold of our daemon.
+   *
+   * @returns why it was not taken
+   */
   async #carry(
     to: LeasedSandbox,
     paths: readonly string[],
@@ -136,6 +141,7 @@ export class LeasedSandbox implements Sandbox {
     const [from, into] = [this.#place.client, to.#place.client];
     const transfer = randomUUID();
     const limitBytes = Number.MAX_SAFE_INTEGER;
+    let isAtEnd = false;
     for (let isFirst = true; ; isFirst = false) {
       const download = isFirst
         ? await from.call({ op: "download", transfer, folder: "/", paths: [...paths], limitBytes })
@@ -143,7 +149,9 @@ export class LeasedSandbox implements Sandbox {
       const { state, refused } = download.value;
       if (state !== "more" && state !== "done") return refused ?? "its files cannot be read";
       const isLast = state === "done";
-      const lists = { emptied: [], removed: [...removed], keepOwners: true };
+      if (isAtEnd && !isLast) throw from.distrust(ENDLESS_DOWNLOAD);
+      isAtEnd = download.body.length < PIECE_BYTES;
+      const lists = { emptied: [], removed: [...removed], only: [...paths], keepOwners: true };
       const { value } = isFirst
         ? await into.call({ op: "upload", transfer, folder: "/", ...lists, isLast }, download.body)
         : await into.call({ op: "upload-more", transfer, isLast }, download.body);

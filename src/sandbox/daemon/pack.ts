@@ -3,8 +3,8 @@ import { constants, lstatSync, type Stats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { type Pack, pack } from "tar-stream";
-import { Refusal, reasonOf } from "./folders.ts";
 import { pathOfText, readNames, readTarget } from "./path-text.ts";
+import { Refusal, reasonOf } from "./refusal.ts";
 import { namedHeader } from "./tar-names.ts";
 
 const READ_BYTES = 1 << 20;

@@ -8,9 +8,22 @@ export const PROTOCOL_VERSION = 1;
 export const PIECE_BYTES = 4 << 20;
 
 const Text = z.string();
+/** Why something was not done, in words for a person. */
+const Reason = z.string().max(20_000);
 const Path = z.string().regex(/^\/[^\0]*$/);
 const Size = z.int().nonnegative();
 const Id = z.string().min(1).max(500);
+
+/**
+ * A list from a side that is not trusted: one wrong element is one issue and ends the look, where z.array would note down
+ * each of the millions that fit into a frame.
+ */
+function listOf<Element>(element: z.ZodType<Element>): z.ZodType<Element[]> {
+  return z.custom<Element[]>(
+    value => Array.isArray(value) && value.every(one => element.safeParse(one).success),
+    "not a list of what belongs into it",
+  );
+}
 
 const Surroundings = {
   /** All of its environment. */
@@ -87,6 +100,8 @@ export const Operation = z.discriminatedUnion("op", [
     emptied: z.array(Path),
     /** Entries that are removed before anything is unpacked. */
     removed: z.array(Path),
+    /** All that the archive may hold, where who packed it is not trusted; links on the way to it are not followed. */
+    only: z.array(Path).optional(),
     keepOwners: z.boolean(),
     isLast: z.boolean(),
   }),
@@ -124,7 +139,8 @@ export type CapturedSizes = z.infer<typeof CapturedSizes>;
 
 const End = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("exited"), exitCode: z.int() }),
-  z.strictObject({ kind: z.literal("signalled"), signal: Text }),
+  /** A name, or the number of one that has none. */
+  z.strictObject({ kind: z.literal("signalled"), signal: z.string().max(20) }),
   z.strictObject({ kind: z.literal("timed-out"), limitMs: z.number() }),
 ]);
 
@@ -145,20 +161,20 @@ export const Described = z.strictObject({
   /** Of the last change of anything about it, in ns. Nobody inside can set it. */
   changed: Text,
   /** What a folder holds. */
-  names: z.array(Text).optional(),
+  names: listOf(Text).optional(),
   /** Where a link leads, as it is written in it. */
   target: Text.optional(),
 });
 export type Described = z.infer<typeof Described>;
 
-export const Listing = z.array(
-  z.tuple([Text.describe("path"), FileKind, z.int().describe("mode"), z.int(), z.int()]),
+export const Listing = listOf(
+  z.tuple([Path.describe("path"), FileKind, z.int().describe("mode"), z.int(), z.int()]),
 );
 export type Listing = z.infer<typeof Listing>;
 
-export const Changes = z.array(
+export const Changes = listOf(
   z.tuple([
-    Text.describe("path"),
+    Path.describe("path"),
     z.enum(["added", "modified", "deleted"]),
     /** Of what is there now, or was. */
     FileKind,
@@ -170,7 +186,7 @@ export type Changes = z.infer<typeof Changes>;
 
 /** The answer to each operation, untrusted where an agent may have got hold of the daemon. */
 export const Answers = {
-  open: z.strictObject({ refused: Text.optional() }),
+  open: z.strictObject({ refused: Reason.optional() }),
   mark: z.strictObject({}),
   note: z.strictObject({}),
   /** The body is what was noted. */
@@ -195,36 +211,36 @@ export const Answers = {
   signal: z.strictObject({ reached: z.boolean() }),
   cancel: z.strictObject({}),
   "await-process": z.strictObject({ state: z.enum(["seen", "ended", "late"]) }),
-  "terminal-open": z.strictObject({ refused: Text.optional() }),
+  "terminal-open": z.strictObject({ refused: Reason.optional() }),
   "terminal-send": z.strictObject({ taken: Size }),
   "terminal-read": CapturedSizes,
   "terminal-view": z.strictObject({
-    history: z.array(Text),
-    screen: z.array(Text),
+    history: listOf(Text),
+    screen: listOf(Text),
     applicationCursorKeys: z.boolean(),
   }),
   "terminal-resize": z.strictObject({}),
   "terminal-closed": z.strictObject({}),
   "terminal-close": z.strictObject({}),
-  upload: z.strictObject({ refused: Text.optional() }),
-  "upload-more": z.strictObject({ refused: Text.optional() }),
+  upload: z.strictObject({ refused: Reason.optional() }),
+  "upload-more": z.strictObject({ refused: Reason.optional() }),
   download: z.strictObject({
     state: z.enum(["more", "done", "missing", "oversized", "refused"]),
-    refused: Text.optional(),
+    refused: Reason.optional(),
   }),
   "download-more": z.strictObject({
     state: z.enum(["more", "done", "oversized", "refused"]),
-    refused: Text.optional(),
+    refused: Reason.optional(),
   }),
   "download-stop": z.strictObject({}),
-  describe: z.strictObject({ entries: z.array(Described.nullable()) }),
+  describe: z.strictObject({ entries: listOf(Described.nullable()) }),
   /** The body is JSON of `Listing`. */
   list: z.strictObject({}),
   "kill-agents": z.strictObject({ isEmpty: z.boolean() }),
   status: z.strictObject({
     pid: z.int(),
     /** Requests whose command runs or whose result is kept. */
-    requests: z.array(z.strictObject({ requestId: Id, hasEnded: z.boolean() })),
+    requests: listOf(z.strictObject({ requestId: Id, hasEnded: z.boolean() })),
     rssBytes: Size,
   }),
   shutdown: z.strictObject({}),

@@ -2,6 +2,7 @@
 // does not know them reads U+FFFD.
 import type { Header } from "tar-stream";
 import { z } from "zod";
+import { Refusal } from "./refusal.ts";
 
 /** Names as JSON, which keeps lone surrogates. */
 const Records = z.object({ "T1.name": z.string().optional(), "T1.linkname": z.string().optional() });
@@ -20,13 +21,22 @@ export function namedHeader<Given extends Named>(header: Given): Given {
   return { ...header, name: name.toWellFormed(), linkname: linkname.toWellFormed(), pax };
 }
 
+/** @throws Refusal for records that ours never makes: whoever packed the archive may be the agent */
 export function namesOf({ name, linkname, pax }: Header): {
   readonly name: string;
   readonly linkname: string;
 } {
   const { "T1.name": exact, "T1.linkname": exactTarget } = Records.parse(pax ?? {});
   return {
-    name: exact === undefined ? name : z.string().parse(JSON.parse(exact)),
-    linkname: exactTarget === undefined ? (linkname ?? "") : z.string().parse(JSON.parse(exactTarget)),
+    name: exact === undefined ? name : exactName(exact),
+    linkname: exactTarget === undefined ? (linkname ?? "") : exactName(exactTarget),
   };
+}
+
+function exactName(record: string): string {
+  try {
+    return z.string().parse(JSON.parse(record));
+  } catch {
+    throw new Refusal("the archive holds a name that is none");
+  }
 }

@@ -13,13 +13,16 @@ import {
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { extract, type Header } from "tar-stream";
-import { makeFolder, Refusal, reasonOf } from "./folders.ts";
+import { makeFolder } from "./folders.ts";
 import { pathOfText } from "./path-text.ts";
+import { Refusal, reasonOf } from "./refusal.ts";
 import { namesOf } from "./tar-names.ts";
 
 export interface UnpackOptions {
   /** Root owns what is unpacked, unless the archive's owners are to be kept. */
   readonly keepOwners: boolean;
+  /** All paths that the archive may hold, where who packed it is not trusted; anything when not given. */
+  readonly only?: readonly string[] | undefined;
 }
 
 export class Unpacking {
@@ -52,11 +55,15 @@ export class Unpacking {
   async #unpack(folder: string, options: UnpackOptions): Promise<void> {
     // Folders get their times and modes last: what is unpacked into them changes the first and may need the second.
     const folders: { readonly path: string; readonly header: Header }[] = [];
+    const allowed = options.only === undefined ? undefined : new Allowed(options.only);
     try {
       for await (const entry of this.#extract) {
         const { header } = entry;
-        const path = join(folder, cleanName(namesOf(header).name));
+        const { name, linkname } = namesOf(header);
+        const path = join(folder, cleanName(name));
+        allowed?.assert(path, header.type === "link" ? join(folder, cleanName(linkname)) : path);
         await placeEntry(path, header, entry as AsyncIterable<Buffer>, folder);
+        if (header.type === "symlink") allowed?.noteLink(path);
         if (options.keepOwners) lchownSync(pathOfText(path), header.uid ?? 0, header.gid ?? 0);
         if (header.type === "directory") folders.push({ path, header });
         else finishEntry(path, header);
@@ -67,6 +74,35 @@ export class Unpacking {
       throw error instanceof Refusal ? error : new Refusal(`cannot unpack: ${reasonOf(error)}`);
     }
   }
+}
+
+/** What an archive may hold, as long as it does not lead elsewhere by links of its own. */
+class Allowed {
+  readonly #paths: ReadonlySet<string>;
+  /** Links that the archive has made, by device and number. */
+  readonly #links = new Set<string>();
+
+  constructor(paths: readonly string[]) {
+    this.#paths = new Set(paths);
+  }
+
+  /** @param target where the content is, of a hard link @throws Refusal */
+  assert(path: string, target: string): void {
+    for (const one of [path, target])
+      if (!this.#paths.has(one)) throw new Refusal(`the archive holds what was not asked for: ${one}`);
+    for (let above = dirname(path); above !== "/"; above = dirname(above))
+      if (this.#links.has(identityOf(above) ?? ""))
+        throw new Refusal(`the archive leads through its own link: ${path}`);
+  }
+
+  noteLink(path: string): void {
+    this.#links.add(identityOf(path) ?? "");
+  }
+}
+
+function identityOf(path: string): string | undefined {
+  const stats = lstatSync(pathOfText(path), { throwIfNoEntry: false });
+  return stats?.isSymbolicLink() ? `${stats.dev}:${stats.ino}` : undefined;
 }
 
 async function placeEntry(

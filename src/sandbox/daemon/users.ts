@@ -52,3 +52,11 @@ function readPlainFile(path: string): string {
     closeSync(fd);
   }
 }
+
+/** As Docker has it: where the account lives, unless image or caller say otherwise. */
+export function withHome(
+  env: Readonly<Record<string, string>>,
+  user: CommandUser | undefined,
+): Readonly<Record<string, string>> {
+  return { HOME: user?.home ?? "/root", ...env };
+}

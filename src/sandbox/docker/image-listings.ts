@@ -4,6 +4,7 @@ import { DaemonClient } from "../daemon/client.ts";
 import { DriverDoor } from "../daemon/driver-door.ts";
 import { makeToken } from "../daemon/handshake.ts";
 import { lost, nameOf } from "../daemon/leased-sandbox.ts";
+import { parseBody } from "../daemon/parse-body.ts";
 import { Listing } from "../daemon/protocol.ts";
 import { memoryKills } from "../memory-kills.ts";
 import { createContainer, removeContainer, startContainer } from "./container.ts";
@@ -51,7 +52,7 @@ export class ImageListings {
     try {
       await startContainer(engine, container, plan);
       const { body } = await client.call({ op: "list" });
-      const listing = Listing.parse(JSON.parse(Buffer.from(body).toString("utf8")));
+      const listing = parseBody(client, body, Listing, "entries of an image");
       return new Map(listing.map(([path, kind, mode, uid, gid]) => [path, { kind, mode, uid, gid }]));
     } finally {
       client.lose(lost(nameOf(lease), "it was looked at"));

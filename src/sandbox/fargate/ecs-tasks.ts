@@ -8,7 +8,7 @@ import {
   StopTaskCommand,
   type Task,
 } from "@aws-sdk/client-ecs";
-import { refusalOfError, refusalOfFailures } from "./ecs-refusal.ts";
+import { EcsRefusal, refusalOfError, refusalOfFailures } from "./ecs-refusal.ts";
 import { type PatienceOptions, type Pauses, patiently } from "./patience.ts";
 
 /** As many as DescribeTasks takes. */
@@ -52,12 +52,22 @@ export class EcsTasks {
     );
   }
 
-  /** One request; whoever asks repeats it. @param arns at most 100 @returns those that ECS knows */
+  /**
+   * One request; whoever asks repeats it.
+   *
+   * @param arns at most 100
+   * @returns those that ECS knows
+   * @throws EcsRefusal when ECS neither describes a task nor says that it is missing: a sandbox that works is not lost by that
+   */
   async describe(arns: readonly string[]): Promise<readonly Task[]> {
     const { client, cluster } = this.#options;
-    const { tasks = [] } = await client.send(
+    const { tasks = [], failures = [] } = await client.send(
       new DescribeTasksCommand({ cluster, tasks: [...arns], include: ["TAGS"] }),
     );
+    const told = new Set([...tasks.map(({ taskArn }) => taskArn), ...failures.map(({ arn }) => arn)]);
+    const untold = arns.filter(arn => !told.has(arn));
+    if (untold.length > 0)
+      throw new EcsRefusal("unreachable", `DescribeTasks says nothing of ${untold.join(", ")}`);
     return tasks;
   }
 

@@ -1,5 +1,7 @@
 // What a daemon keeps for a driver that takes its sandbox over: what it was made for, and of which image.
 import { z } from "zod";
+import type { DaemonClient } from "../daemon/client.ts";
+import { parseBody } from "../daemon/parse-body.ts";
 import { DockerImageSpec, HostImageSpec, RecordedSpec } from "../recorded-spec.ts";
 import type { SandboxSpec } from "../sandbox.ts";
 import type { FargateImage } from "./fargate-image.ts";
@@ -33,7 +35,8 @@ export function encodeNotes({ spec, image }: Noted): Uint8Array {
   return Buffer.from(JSON.stringify({ spec, image }));
 }
 
-export function decodeNotes(body: Uint8Array): Noted {
-  const { spec, image } = Notes.parse(JSON.parse(Buffer.from(body).toString("utf8")));
+/** @throws Failure SandboxBroken for what no daemon of ours would have kept */
+export function decodeNotes(client: DaemonClient, body: Uint8Array): Noted {
+  const { spec, image } = parseBody(client, body, Notes, "notes");
   return { spec, image: { ...image, user: image.user, health: image.health } };
 }

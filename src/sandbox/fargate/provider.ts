@@ -9,6 +9,7 @@ import { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
 import { type DialOptions, dialDaemon } from "../daemon/dialer.ts";
 import { differenceOf } from "../daemon/difference.ts";
 import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
+import { parseBody } from "../daemon/parse-body.ts";
 import { Changes } from "../daemon/protocol.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { OwnSandboxes } from "../own-sandboxes.ts";
@@ -119,7 +120,7 @@ export class FargateProvider implements SandboxProvider {
       client.lose(lost(nameOf(lease), "it was never set up"));
       return undefined;
     }
-    const making = { ...decodeNotes(body), lease, client };
+    const making = { ...decodeNotes(client, body), lease, client };
     return this.#sandboxes.once(lease, async () => this.#sandbox(task, "agent", making));
   }
 
@@ -192,7 +193,7 @@ export class FargateProvider implements SandboxProvider {
       ...{ client, sandbox: daemonSandbox(client, making) },
       difference: async () => {
         const { body } = await client.call({ op: "changes" });
-        return differenceOf(readChanges(body));
+        return differenceOf(parseBody(client, body, Changes, "changes"));
       },
       createAnother: (spec, anotherLease) => this.#another(task, { ...making, spec, lease: anotherLease }),
       remove: async () => {
@@ -291,13 +292,4 @@ function sharedTask(
   { isVerifierFree }: { readonly isVerifierFree: boolean },
 ): SharedTask {
   return { ...started, deadlineMs: deadlineMs + SUCCESSOR_SLACK_MS, users: new Set(), isVerifierFree };
-}
-
-/** @throws Failure SandboxBroken for what no daemon of ours would list */
-function readChanges(body: Uint8Array): Changes {
-  const changes = Changes.safeParse(JSON.parse(Buffer.from(body).toString("utf8")));
-  if (changes.success) return changes.data;
-  throw new Failure("SandboxBroken", `its daemon lists no changes: ${changes.error.message}`, {
-    retryable: false,
-  });
 }

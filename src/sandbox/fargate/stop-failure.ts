@@ -30,10 +30,7 @@ function describeStop({ stopCode, stoppedReason, containers = [] }: Stopped): st
 /** Of a sandbox in use. */
 export function failureOfStop(what: string, stopped: Stopped): Failure {
   const reason = describeStop(stopped);
-  const { containers = [] } = stopped;
-  // The end of the agent's container ends the task, and with it the other one, whose end says nothing then.
-  const agent = containers.filter(({ name }) => name === "agent");
-  const judged = agent.length > 0 ? agent : containers;
+  const judged = judgedContainers(stopped);
   const exitCode = judged[0]?.exitCode;
   switch (classOf({ ...stopped, containers: judged })) {
     case "interrupted":
@@ -41,8 +38,7 @@ export function failureOfStop(what: string, stopped: Stopped): Failure {
     case "out-of-memory":
       return broken(what, reason);
     case "failed":
-      // 128 and a number: KILL and TERM reach process 1 from outside only.
-      return exitCode === 137 || exitCode === 143 || exitCode === undefined
+      return exitCode === undefined || isKilledFromOutside(exitCode)
         ? lost(what, `killed from outside: ${reason}`)
         : broken(what, reason);
     case "ended":
@@ -50,6 +46,17 @@ export function failureOfStop(what: string, stopped: Stopped): Failure {
     default:
       return lost(what, reason);
   }
+}
+
+/** The end of the agent's container ends the task, and with it the other one, whose end says nothing then. */
+function judgedContainers({ containers = [] }: Stopped): NonNullable<Stopped["containers"]> {
+  const agent = containers.filter(({ name }) => name === "agent");
+  return agent.length > 0 ? agent : containers;
+}
+
+/** 128 and a number: KILL and TERM reach process 1 from outside only. */
+function isKilledFromOutside(exitCode: number | undefined): boolean {
+  return exitCode === 137 || exitCode === 143;
 }
 
 export function wasInterrupted(stopped: Stopped): boolean {
@@ -88,6 +95,8 @@ export function failureOfStart(what: string, stopped: Stopped): StartFailure {
     /CannotPull|ResourceInitialization|CannotCreateVolume|ContainerRuntime/i.test(reason) ||
     stopped.stopCode === "InfrastructureHealth"
   )
+    return { kind: "again", isOnOtherMarket: false, error };
+  if (stopClass === "failed" && isKilledFromOutside(judgedContainers(stopped)[0]?.exitCode))
     return { kind: "again", isOnOtherMarket: false, error };
   const detail = `${what} did not start: ${reason}`;
   return { kind: "final", error: new Failure("SandboxUnavailable", detail, { retryable: false }) };

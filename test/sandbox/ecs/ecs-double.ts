@@ -8,12 +8,15 @@ import type { AddressInfo } from "node:net";
 import { ECSClient, type RunTaskCommandInput } from "@aws-sdk/client-ecs";
 import { ARN, type ContainerState, EcsTask, familyOf, type TaskDefinition } from "./ecs-task.ts";
 import type { RequestFault, StartFault } from "./faults.ts";
+import type { LocalContainer } from "./local-task.ts";
 import { assertRequest, Refused } from "./refusals.ts";
 
 export interface EcsDoubleOptions {
   readonly cluster: string;
   /** From TERM to KILL. */
   readonly stopMs?: number;
+  /** Path inside containers, which can be read when they have ended. */
+  readonly keptFile?: string;
 }
 
 interface Scripted<Fault> {
@@ -142,11 +145,27 @@ export class EcsDouble {
     await task.running.get(name)?.ended;
   }
 
+  /** Ends what drivers have open to a task; they can call again. */
+  cut(arn: string): void {
+    this.#task(arn).network.cut();
+  }
+
+  /** Lets no driver through to a task, until it is unblocked. */
+  block(arn: string, isBlocked: boolean): void {
+    this.#task(arn).network.isBlocked = isBlocked;
+    if (isBlocked) this.cut(arn);
+  }
+
+  /** Of a container that runs or has run. */
+  container(arn: string, name: string): Pick<LocalContainer, "process" | "read"> | undefined {
+    return this.#task(arn).running.get(name);
+  }
+
   /** Its machine is gone, and ECS does not know it any more. */
   async lose(arn: string): Promise<void> {
     const task = this.#task(arn);
-    await task.kill();
     this.#tasks.delete(arn);
+    await task.kill();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -221,7 +240,8 @@ export class EcsDouble {
       throw new Refused("ConflictException", "The clientToken was used with other parameters.");
     }
     const task = this.#newTask(request, definition);
-    this.#background(task.start(definition, this.#images, takeNext(this.#startFaults)));
+    const fault = takeNext(this.#startFaults);
+    this.#background(task.start(definition, this.#images, fault, this.#options.keptFile));
     return task;
   }
 

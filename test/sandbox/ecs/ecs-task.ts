@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RunTaskCommandInput, Tag } from "@aws-sdk/client-ecs";
 import type { StartFault } from "./faults.ts";
 import { type ContainerDefinition, type LocalContainer, startContainer } from "./local-task.ts";
+import { TaskNetwork } from "./task-network.ts";
 
 export interface TaskDefinition {
   readonly family: string;
@@ -31,6 +32,9 @@ export class EcsTask {
   readonly createdAt = Date.now();
   readonly containers: ContainerState[];
   readonly running = new Map<string, LocalContainer>();
+  readonly network = new TaskNetwork();
+  /** At which its containers listen; `address` leads there. */
+  readonly #inside = nextAddress();
   readonly #background: (work: Promise<void>) => void;
   lastStatus: "PROVISIONING" | "PENDING" | "RUNNING" | "DEPROVISIONING" | "STOPPED" = "PROVISIONING";
   desiredStatus: "RUNNING" | "STOPPED" = "RUNNING";
@@ -56,11 +60,12 @@ export class EcsTask {
     this.#background = background;
   }
 
-  /** @param images folders that images stand for */
+  /** @param images folders that images stand for @param keptFile of each container, also when it has ended */
   async start(
     definition: TaskDefinition,
     images: ReadonlyMap<string, string>,
     fault: StartFault | undefined,
+    keptFile?: string,
   ): Promise<void> {
     if (fault?.kind === "hidden") this.hiddenFor = fault.descriptions;
     if (fault?.kind === "slow") await sleep(fault.ms);
@@ -90,11 +95,13 @@ export class EcsTask {
         ({ name }) => name === container.name,
       );
       const started = await startContainer(container as ContainerDefinition, {
-        ...{ root, address: this.address, environment: override?.environment ?? [] },
+        ...{ root, address: this.#inside, environment: override?.environment ?? [], keptFile },
       });
       this.running.set(container.name, started);
       state.lastStatus = "RUNNING";
       void started.ended.then(exitCode => this.#ended(state, exitCode, container.essential));
+      for (const port of portsOf([...container.entryPoint, ...(container.command ?? [])]))
+        await this.network.open(port, this.address, this.#inside);
     }
     if (this.desiredStatus === "STOPPED") return void (await this.kill());
     this.lastStatus = "RUNNING";
@@ -135,6 +142,7 @@ export class EcsTask {
   }
 
   async kill(): Promise<void> {
+    this.network.close();
     for (const container of this.running.values()) container.kill();
     await Promise.all([...this.running.values()].map(({ ended }) => ended));
   }
@@ -158,6 +166,14 @@ export class EcsTask {
       ...(this.stoppedAt === undefined ? {} : { stoppedAt: this.stoppedAt / 1000 }),
     };
   }
+}
+
+/** At which a container listens on all of its addresses. */
+function portsOf(words: readonly string[]): readonly number[] {
+  return words.flatMap(word => {
+    const [, port] = /^0\.0\.0\.0:(\d+)$/.exec(word) ?? [];
+    return port === undefined ? [] : [Number(port)];
+  });
 }
 
 /** Of a name, a name with its revision, or an ARN. */

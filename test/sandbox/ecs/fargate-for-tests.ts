@@ -11,7 +11,7 @@ import {
   type FargateTiming,
 } from "../../../src/sandbox/fargate/provider.ts";
 import { makeRootFolder } from "../root-folder.ts";
-import { EcsDouble } from "./ecs-double.ts";
+import { EcsDouble, type EcsDoubleOptions } from "./ecs-double.ts";
 import type { TaskDefinition } from "./ecs-task.ts";
 
 const CLUSTER = "t1";
@@ -39,9 +39,12 @@ const root = join(folder, "root");
 makeRootFolder(root, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** @param options.timing replaces single times of tests */
-export async function openFargate(options: Partial<FargateOptions> = {}): Promise<FargateForTests> {
-  const ecs = await EcsDouble.open({ cluster: CLUSTER });
+/** @param options.timing replaces single times of tests @param double beside its cluster */
+export async function openFargate(
+  options: Partial<FargateOptions> = {},
+  double: Omit<EcsDoubleOptions, "cluster"> = {},
+): Promise<FargateForTests> {
+  const ecs = await EcsDouble.open({ cluster: CLUSTER, ...double });
   ecs.addImage(IMAGE, root);
   const taskDefinition = ecs.register(
     sandboxTaskDefinition({

@@ -69,6 +69,7 @@ export const REFUSALS = {
     "ClientException",
     "Capacity is unavailable at this time. Please try again later or in a different availability zone",
   ),
+  "token used": refused("ConflictException", "The clientToken was used with other parameters."),
   "vCPU limit": refused(
     "ClientException",
     "You've reached the limit on the number of vCPUs you can run concurrently",
@@ -146,6 +147,15 @@ export const STOPS = {
     stopCode: "TaskFailedToStart",
     stoppedReason: "Task failed to start",
     containers: [{ name: "agent", reason: "CannotStartContainerError: exec /.t1/ld.so: exec format error" }],
+  },
+  "killed from outside": {
+    kind: "stops",
+    stopCode: "EssentialContainerExited",
+    stoppedReason: "Essential container in task exited",
+    containers: [
+      { name: "agent", exitCode: 137 },
+      { name: "verifier", exitCode: 137 },
+    ],
   },
   "host lost": {
     kind: "stops",

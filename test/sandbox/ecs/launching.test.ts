@@ -156,6 +156,7 @@ describe("a task that does not start", () => {
     ["a pull that timed out", STOPS["pull timed out"], "FARGATE_SPOT"],
     ["a registry that could not be asked", STOPS["resources not initialised"], "FARGATE_SPOT"],
     ["a host that is unwell", STOPS["host lost"], "FARGATE_SPOT"],
+    ["a container that was killed from outside", STOPS["killed from outside"], "FARGATE_SPOT"],
   ] as const)("%s: is started once more, where it may succeed", async (_, fault, market) => {
     const { ecs, provider } = await open();
     ecs.failStarts(fault);

@@ -2,7 +2,7 @@
 // the definition that would be registered. They share this machine's network, each task under its own loopback address;
 // that sandboxes have no way out is for security groups to see to, which no double can show.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -35,12 +35,22 @@ export interface LocalContainer {
   /** Exit code, as the platform would tell it: 128 and the number of a signal. */
   readonly ended: Promise<number>;
   readonly kill: () => void;
+  /** What is in a file of its root; when it has ended, of the one that it was started with as `keptFile`. */
+  readonly read: (path: string) => string;
 }
 
-/** @param root folder that its image stands for; it is copied */
+export interface ContainerPlace {
+  /** Folder that its image stands for; it is copied. */
+  readonly root: string;
+  readonly address: string;
+  readonly environment: readonly KeyValuePair[];
+  /** Path inside, which is kept when the container has ended. */
+  readonly keptFile?: string | undefined;
+}
+
 export async function startContainer(
   definition: ContainerDefinition,
-  { root, address, environment }: { root: string; address: string; environment: readonly KeyValuePair[] },
+  { root, address, environment, keptFile }: ContainerPlace,
 ): Promise<LocalContainer> {
   toolkit ??= toolkitForTests();
   const folder = mkdtempSync(join(tmpdir(), "t1-ecs-"));
@@ -65,8 +75,20 @@ export async function startContainer(
   });
   const ended = new Promise<number>(resolve =>
     started.once("exit", (code, signal) => resolve(code ?? (signal === "SIGKILL" ? 137 : 143))),
-  ).finally(() => rmSync(folder, { recursive: true, force: true }));
-  return { process: started, ended, kill: () => killGroup(started) };
+  );
+  const read = (path: string): string => {
+    const file = join(folder, "root", path);
+    return existsSync(file) ? readFileSync(file, "utf8") : "";
+  };
+  let keptText: string | undefined;
+  const removed = ended.finally(() => {
+    keptText = keptFile === undefined ? "" : read(keptFile);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return {
+    ...{ process: started, ended: removed, kill: () => killGroup(started) },
+    read: path => keptText ?? read(path),
+  };
 }
 
 function killGroup({ pid }: ChildProcess): void {
