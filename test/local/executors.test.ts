@@ -208,7 +208,7 @@ describe("ecs:runTask", () => {
   });
 
   it.skipIf(MISSING_RECORDINGS !== undefined)(
-    "describes a task with the fields that AWS has, and no others",
+    `describes a task with the fields that AWS has, and no others${MISSING_RECORDINGS ? ` (skipped: ${MISSING_RECORDINGS})` : ""}`,
     async () => {
       const recorded = readRecorded(
         "services/test_ecs_task_service",

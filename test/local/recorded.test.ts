@@ -21,7 +21,7 @@ import { CASES, type RecordedCase, TRANSLATED } from "./recorded-cases.ts";
 import { translate } from "./translate.ts";
 
 describe.skipIf(MISSING_RECORDINGS !== undefined)(
-  `recorded executions${MISSING_RECORDINGS ? ` (${MISSING_RECORDINGS})` : ""}`,
+  `recorded executions${MISSING_RECORDINGS ? ` (skipped: ${MISSING_RECORDINGS})` : ""}`,
   () => {
     it.each(rows(CASES))("JSONata: %s", (_, row) =>
       compare(row, change => ({ ...change, QueryLanguage: "JSONata" })),

@@ -270,7 +270,7 @@ describe("a run", () => {
     });
     expect(await evaluate("--pool", other, "--name", "other", "--policy", "7")).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("expected one of versions 0, 1, 2"),
+      stderr: expect.stringContaining("there are versions 0, 1, 2"),
     });
     expect((await Array.fromAsync(store.folders("runs/watched/evaluations/"))).filter(isOther)).toEqual([]);
     const apart = await evaluate("--pool", other, "--name", "other", "--json");
