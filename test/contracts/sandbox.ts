@@ -15,7 +15,7 @@ import type {
   Terminal,
   TerminalOptions,
 } from "../../src/sandbox/sandbox.ts";
-import { packFolder, readTarFiles } from "../../src/sandbox/tar.ts";
+import { packFiles, packFolder, readTarFiles } from "../../src/sandbox/tar.ts";
 
 export interface SandboxContractSubject {
   readonly provider: SandboxProvider;
@@ -614,6 +614,22 @@ export function sandboxContract(
       await run(sandbox, "cat a.txt sub/b.txt /etc/passwd; ls -l / /logs");
       expect(await changesOf(sandbox)).toEqual({});
     });
+
+    rule(
+      "are those of now, also after all that ran was killed and more was done",
+      async ({ create, expect }) => {
+        const sandbox = await create({ image: placed() });
+        await run(sandbox, "echo x > one");
+        await sandbox.killAgents();
+        expect(await changesOf(sandbox)).toEqual({ "/app/one": "added file" });
+        const tar = await packFiles([{ from: folderWith({ two: "y" }), to: "/app" }]);
+        expect(await sandbox.upload(tar, "/")).toEqual({ unpacked: true });
+        expect(await changesOf(sandbox)).toEqual({ "/app/one": "added file", "/app/two": "added file" });
+        await sandbox.killAgents();
+        await run(sandbox, "rm one two");
+        expect(await changesOf(sandbox)).toEqual({});
+      },
+    );
 
     rule("name what was added, modified and deleted, and its kind", async ({ create, expect }) => {
       const sandbox = await create({ image: placed() });

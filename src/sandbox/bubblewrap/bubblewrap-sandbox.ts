@@ -156,9 +156,11 @@ export class BubblewrapSandbox implements Sandbox {
   }
 
   killAgents(): Promise<void> {
-    this.#killing ??= this.#killAgents().finally(() => {
-      this.#killing = undefined;
-    });
+    this.#killing ??= this.#changes
+      .rest(() => this.#killAgents())
+      .finally(() => {
+        this.#killing = undefined;
+      });
     return this.#killing;
   }
 
@@ -280,7 +282,6 @@ export class BubblewrapSandbox implements Sandbox {
     // Their ends are known already; what they printed is being put in order.
     await Promise.all(this.#running);
     this.#assertAlive();
-    this.#changes.rest();
   }
 
   /** A successor is another's spec with more room: to its own successors it passes on the spec as it was. */

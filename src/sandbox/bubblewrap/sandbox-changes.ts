@@ -2,6 +2,7 @@
 import { InputError, InvariantError } from "../../failure/errors.ts";
 import type { FileChange, SandboxSpec } from "../sandbox.ts";
 import { readTarEntries, type TarEntry } from "../tar-entries.ts";
+import { WhileQuiet } from "../while-quiet.ts";
 import { broken } from "./broken.ts";
 import { type Carried, carriedChanges, compareWithImage } from "./file-changes.ts";
 import { type ImageContent, imageContent } from "./image-content.ts";
@@ -23,7 +24,6 @@ const PACK_CHANGES = [
 /** Of an archive of changes beside their content: headers. */
 const HEADERS_BYTES = 128 << 20;
 
-/** What is known about the files of a sandbox in which nothing has run since. */
 interface Snapshot {
   readonly entries: readonly TarEntry[];
   readonly image: ImageContent;
@@ -31,9 +31,7 @@ interface Snapshot {
 
 export class SandboxChanges {
   readonly #runTool: RunTool;
-  /** Taken while nothing runs; gone as soon as something may change files. */
-  #snapshot: Promise<Snapshot> | undefined;
-  #isQuiet = false;
+  readonly #snapshot = new WhileQuiet<Snapshot>();
 
   constructor(runTool: RunTool) {
     this.#runTool = runTool;
@@ -41,13 +39,12 @@ export class SandboxChanges {
 
   /** Files known until now may change from here on. */
   begin(): void {
-    this.#isQuiet = false;
-    this.#snapshot = undefined;
+    this.#snapshot.begin();
   }
 
-  /** Nothing runs that could change files. */
-  rest(): void {
-    this.#isQuiet = true;
+  /** @param end ends all that runs */
+  rest(end: () => Promise<void>): Promise<void> {
+    return this.#snapshot.rest(end);
   }
 
   async sinceImage(spec: SandboxSpec): Promise<readonly FileChange[]> {
@@ -67,9 +64,7 @@ export class SandboxChanges {
   }
 
   async #compared(spec: SandboxSpec): Promise<Parameters<typeof compareWithImage>> {
-    const snapshot = this.#snapshot ?? this.#takeSnapshot(spec);
-    if (this.#isQuiet) this.#snapshot = snapshot;
-    const { entries, image } = await snapshot;
+    const { entries, image } = await this.#snapshot.get(() => this.#takeSnapshot(spec));
     return [entries, image, { isWhole: spec.image.kind === "host" }];
   }
 

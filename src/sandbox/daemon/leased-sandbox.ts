@@ -15,6 +15,7 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
+import { WhileQuiet } from "../while-quiet.ts";
 import type { DaemonClient } from "./client.ts";
 import { type DaemonSandbox, ENDLESS_DOWNLOAD } from "./daemon-sandbox.ts";
 import { carriedWithout, type Difference } from "./difference.ts";
@@ -38,6 +39,7 @@ export class LeasedSandbox implements Sandbox {
   readonly lease: Lease;
   readonly #spec: SandboxSpec;
   readonly #place: ContainerPlace;
+  readonly #difference = new WhileQuiet<Difference>();
   #timer: NodeJS.Timeout | undefined;
   #ending: Promise<void> | undefined;
 
@@ -49,14 +51,17 @@ export class LeasedSandbox implements Sandbox {
   }
 
   exec(command: string, options: ExecOptions): Promise<ExecResult> {
+    this.#difference.begin();
     return this.#place.sandbox.exec(command, options);
   }
 
   terminal(options: TerminalOptions): Promise<Terminal> {
+    this.#difference.begin();
     return this.#place.sandbox.terminal(options);
   }
 
   upload(tar: Uint8Array, folder: string, { emptied = [] }: UploadOptions = {}): Promise<UploadResult> {
+    this.#difference.begin();
     return this.#place.sandbox.upload(tar, folder, { emptied });
   }
 
@@ -65,11 +70,11 @@ export class LeasedSandbox implements Sandbox {
   }
 
   killAgents(): Promise<void> {
-    return this.#place.sandbox.killAgents();
+    return this.#difference.rest(() => this.#place.sandbox.killAgents());
   }
 
   async changedFiles(): Promise<readonly FileChange[]> {
-    return (await this.#place.difference()).changes;
+    return (await this.#difference.get(this.#place.difference)).changes;
   }
 
   async successor(
@@ -79,7 +84,7 @@ export class LeasedSandbox implements Sandbox {
     await this.killAgents();
     const [made, found] = await Promise.allSettled([
       this.#place.createAnother({ ...this.#spec, network }, lease),
-      this.#place.difference(),
+      this.#difference.get(this.#place.difference),
     ]);
     if (made.status === "rejected") throw made.reason;
     try {
