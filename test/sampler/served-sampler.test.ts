@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
 import { SamplerServer } from "../../src/sampler/serve/sampler-server.ts";
@@ -71,6 +73,36 @@ describe("served sampler", { timeout: 120_000 }, () => {
       expect(there.receiptMadeBy).toBe("server");
       tokens = Int32Array.from([...tokens, ...here.tokens, 4, 5]);
       routesHeld = tokens.length - 3;
+    }
+  });
+
+  it("gives what was asked for, however many servers share the address", async () => {
+    const options = { sampler: behind, store: stored.store, host: "127.0.0.1", port: 0 };
+    const servers = await Promise.all([1, 2, 3].map(() => SamplerServer.open(options)));
+    // One connection each in turn, as a name with several addresses spreads them.
+    let turn = 0;
+    const spread = createServer(socket => {
+      const { hostname, port } = new URL(servers[turn++ % servers.length]?.url ?? "");
+      const to = connect(Number(port), hostname);
+      socket.on("error", () => to.destroy()).pipe(to);
+      to.on("error", () => socket.destroy()).pipe(socket);
+    });
+    await once(spread.listen(0, "127.0.0.1"), "listening");
+    const address = spread.address();
+    const port = typeof address === "object" ? address?.port : undefined;
+    const shared = client({ url: `http://127.0.0.1:${port}`, firstPauseMs: 1 });
+    onTestFinished(async () => {
+      await shared[Symbol.asyncDispose]();
+      spread.close();
+      for (const one of servers) await one[Symbol.asyncDispose]();
+    });
+    for (const policy of stored.policies.slice(0, 2)) {
+      const request = (seed: number) => ({
+        ...{ tokens: Int32Array.of(3, 1, 2), routesHeld: 0, stop: [], maxNewTokens: 3, policy },
+        ...{ sampling: { temperature: 0.7, topP: 1, topK: 0 }, seed: `${seed}`.repeat(32) },
+      });
+      const answers = await Promise.all([1, 2, 3, 4, 5, 6].map(seed => shared.generate(request(seed))));
+      expect(new Set(answers.map(({ policyVersion }) => policyVersion))).toEqual(new Set([policy.version]));
     }
   });
 

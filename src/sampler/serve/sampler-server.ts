@@ -149,7 +149,8 @@ export class SamplerServer implements AsyncDisposable {
     const body = await this.#readBody(request, GenerateBody);
     if (this.#answers.running >= (this.#options.maxRunning ?? 4_096))
       throw new HttpError(503, `more than ${this.#answers.running} requests are under way`);
-    const weights = await this.#weights();
+    const wanted = body.sampling_params.custom_params?.policy;
+    const weights = wanted === undefined ? await this.#weights() : await this.#policy.use(policyOf(wanted));
     const sampling = toRequest(body, weights);
     const id = body.rid ?? randomUUID();
     if (response.destroyed) return;
@@ -163,10 +164,9 @@ export class SamplerServer implements AsyncDisposable {
 
   async #updateWeights(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (this.#draining) throw new HttpError(503, "the server is draining");
-    const { model_path: path, weight_version: version } = await this.#readBody(request, UpdateWeightsBody);
-    const prefix = path.endsWith("/") ? path : `${path}/`;
-    await this.#policy.use({ version: Number(version), prefix });
-    const message = `serving ${prefix} as version ${version}`;
+    const policy = policyOf(await this.#readBody(request, UpdateWeightsBody));
+    await this.#policy.use(policy);
+    const message = `serving ${policy.prefix} as version ${policy.version}`;
     answer(response, 200, JSON.stringify({ success: true, message, num_paused_requests: 0 }));
   }
 
@@ -222,6 +222,13 @@ export class SamplerServer implements AsyncDisposable {
       .map(({ path, message }) => `${path.join(".")}: ${message}`);
     throw new HttpError(400, issues.join("; "));
   }
+}
+
+function policyOf({
+  model_path: path,
+  weight_version: version,
+}: Pick<z.output<typeof UpdateWeightsBody>, "model_path" | "weight_version">): PolicyReference {
+  return { version: Number(version), prefix: path.endsWith("/") ? path : `${path}/` };
 }
 
 function answer(response: ServerResponse, status: number, body: string): void {

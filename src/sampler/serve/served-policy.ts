@@ -39,15 +39,19 @@ export class ServedPolicy {
    * @throws InputError when there is no such policy; the one before stays
    * @throws Failure when it cannot be loaded; the one before stays
    */
-  use(policy: PolicyReference): Promise<void> {
+  use(policy: PolicyReference): Promise<ServedWeights> {
     const changing = this.#changed.then(() => this.#change(policy));
-    this.#changed = changing.catch(() => {});
+    this.#changed = changing.then(
+      () => {},
+      () => {},
+    );
     return changing;
   }
 
-  async #change(policy: PolicyReference): Promise<void> {
+  async #change(policy: PolicyReference): Promise<ServedWeights> {
     const served = this.#current?.policy;
-    if (served?.prefix === policy.prefix && served.version === policy.version) return;
+    if (this.#current !== undefined && served?.prefix === policy.prefix && served.version === policy.version)
+      return this.#current;
     if (served?.prefix === policy.prefix)
       throw new InputError({
         what: "one policy with two versions",
@@ -66,5 +70,6 @@ export class ServedPolicy {
       policy,
     });
     this.#current = { policy, config };
+    return this.#current;
   }
 }

@@ -24,7 +24,7 @@ export interface SglangSettings {
    * What the server loads a policy by. Ours takes the key in the store, which is the default; SGLang needs a folder it
    * can read. `undefined`: somebody else updates the weights.
    */
-  readonly modelPathOf?: ((policy: PolicyReference) => string) | undefined;
+  readonly modelPathOf?: ModelPathOf | undefined;
   /** An answer from another policy than the one asked for is a Failure, or comes with its own version. */
   readonly otherVersion?: "refuse" | "record";
   /** As left out, about as long as it takes to replace a server that died. */
@@ -42,6 +42,9 @@ const SAYS_TOO_LONG = /context length|(input|prompt)\b.*\b(too long|longer than)
 const LONGEST_PAUSE_MS = 10_000;
 /** SGLang's seed is a 64-bit integer; JSON numbers are exact up to 53 bits. */
 const SEED_HEX_DIGITS = 12;
+
+/** Of several servers at one address, one has not heard yet what to serve; or somebody else told it another. */
+class OtherPolicy extends Error {}
 
 export class SglangSampler implements Sampler {
   readonly #settings: SglangSettings & Required<Pick<SglangSettings, "tries" | "connectMs" | "answerMs">>;
@@ -68,24 +71,15 @@ export class SglangSampler implements Sampler {
    */
   async generate(request: GenerateRequest): Promise<ServedGeneration> {
     const { policy, signal } = request;
+    const { model, url, otherVersion } = this.#settings;
     if (signal?.aborted) throw gaveUp();
-    const body = encodeRequest(request);
-    const generation = await this.#post(
-      "/generate",
-      body,
-      answerBytes(request, this.#settings.model),
-      signal,
-      text => readAnswer(text, request, this.#settings.model, this.#settings.url),
-      policy,
-    );
-    if (generation.policyVersion === policy.version || this.#settings.otherVersion === "record")
-      return generation;
-    this.#loaded = undefined;
-    throw new Failure(
-      "SamplerUnavailable",
-      `${this.#settings.url} answered from policy ${generation.policyVersion}, asked for ${policy.version}`,
-      { retryable: true },
-    );
+    const read = (text: string): ServedGeneration => {
+      const generation = readAnswer(text, request, model, url);
+      if (generation.policyVersion === policy.version || otherVersion === "record") return generation;
+      throw new OtherPolicy(`answered from policy ${generation.policyVersion}, asked for ${policy.version}`);
+    };
+    const body = encodeRequest(request, this.#settings.modelPathOf);
+    return this.#post("/generate", body, answerBytes(request, model), signal, read, policy);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -99,7 +93,7 @@ export class SglangSampler implements Sampler {
     const { version, prefix } = policy;
     if (this.#loaded?.policy.version === version && this.#loaded.policy.prefix === prefix)
       return this.#loaded.loading;
-    const body = JSON.stringify({ model_path: modelPathOf(policy), weight_version: `${version}` });
+    const body = JSON.stringify(weightsOf(policy, modelPathOf));
     const loading = this.#post("/update_weights_from_disk", body, 2 ** 20, undefined, () => undefined);
     const loaded = { policy, loading };
     this.#loaded = loaded;
@@ -136,7 +130,8 @@ export class SglangSampler implements Sampler {
       } catch (error) {
         if (error instanceof InputError || !(error instanceof Error)) throw error;
         if (error.name === "AbortError") throw error;
-        if (!(error instanceof UnusableAnswer || "code" in error || error.constructor === Error)) throw error;
+        const isExpected = error instanceof UnusableAnswer || error instanceof OtherPolicy;
+        if (!(isExpected || "code" in error || error.constructor === Error)) throw error;
         problem = error.message || error.name;
         mayBeAnother = !(error instanceof UnusableAnswer);
       }
@@ -175,8 +170,17 @@ function keyOf({ prefix }: PolicyReference): string {
   return prefix;
 }
 
+type ModelPathOf = (policy: PolicyReference) => string;
+
+function weightsOf(policy: PolicyReference, modelPathOf: ModelPathOf) {
+  return { model_path: modelPathOf(policy), weight_version: `${policy.version}` };
+}
+
 /** The id comes from chance alone: two requests of equal content are two samples, even with equal seeds. */
-function encodeRequest({ tokens, routesHeld, sampling, stop, maxNewTokens, seed }: GenerateRequest): string {
+function encodeRequest(
+  { tokens, routesHeld, sampling, stop, maxNewTokens, seed, policy }: GenerateRequest,
+  modelPathOf: ModelPathOf | undefined,
+): string {
   return JSON.stringify({
     rid: randomUUID(),
     input_ids: [...tokens],
@@ -187,7 +191,7 @@ function encodeRequest({ tokens, routesHeld, sampling, stop, maxNewTokens, seed 
       top_k: sampling.topK === 0 ? -1 : sampling.topK,
       stop_token_ids: stop,
       sampling_seed: Number.parseInt(seed.slice(0, SEED_HEX_DIGITS), 16),
-      custom_params: { seed },
+      custom_params: { seed, ...(modelPathOf && { policy: weightsOf(policy, modelPathOf) }) },
     },
     return_logprob: true,
     return_routed_experts: true,

@@ -1,12 +1,18 @@
 // SGLang's /generate as client and server here speak it (github.com/sgl-project/sglang, managers/io_struct.py and
-// sampling/sampling_params.py, read in 2026): ids in, ids out, no text. What is ours beside it: the seed of 128 bits in
-// `custom_params`, and the receipt in `meta_info`.
+// sampling/sampling_params.py, read in 2026): ids in, ids out, no text. What is ours beside it: the seed of 128 bits
+// and the policy in `custom_params`, and the receipt in `meta_info`.
 import { z } from "zod";
 
 const TokenId = z.int().nonnegative();
 
 /** 32 hexadecimal digits, as `deriveSeed` makes them. */
 const Seed = z.string().regex(/^[0-9a-f]{32}$/, "expected 32 hexadecimal digits");
+
+/** What a server is told to load, and what it calls it from then on. */
+const Weights = {
+  model_path: z.string().min(1),
+  weight_version: z.string().regex(/^\d{1,9}$/, "expected the number of a policy"),
+};
 
 const Sampling = z.strictObject({
   /** Without it 128, or what fits. */
@@ -21,7 +27,8 @@ const Sampling = z.strictObject({
     .nullish()
     .transform(ids => ids ?? []),
   sampling_seed: z.int().nonnegative().nullish(),
-  custom_params: z.strictObject({ seed: Seed }).nullish(),
+  /** With a policy, none but that one samples: of several servers at one address each may have been told another. */
+  custom_params: z.strictObject({ seed: Seed, policy: z.strictObject(Weights).optional() }).nullish(),
   // Of no meaning without text, and so allowed.
   skip_special_tokens: z.boolean().optional(),
   spaces_between_special_tokens: z.boolean().optional(),
@@ -54,8 +61,7 @@ export const GenerateBody = z.strictObject({
 export type GenerateBody = z.infer<typeof GenerateBody>;
 
 export const UpdateWeightsBody = z.strictObject({
-  model_path: z.string().min(1),
-  weight_version: z.string().regex(/^\d{1,9}$/, "expected the number of a policy"),
+  ...Weights,
   abort_all_requests: z.literal(false).optional(),
   flush_cache: z.literal(true).optional(),
 });
