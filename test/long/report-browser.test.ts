@@ -39,7 +39,8 @@ async function open(html: string): Promise<{ readonly owned: boolean; readonly d
   return { owned: /<html[^>]* data-owned/.test(stdout), dom: stdout };
 }
 
-describe.skipIf(chromium === undefined)("a report in a browser", () => {
+const why = chromium === undefined ? " (skipped: no Chromium)" : "";
+describe.skipIf(chromium === undefined)(`a report in a browser${why}`, () => {
   it("would be seen to run something if it did", async () => {
     const text = HOSTILE_TEXTS["an image with a handler"];
     expect((await open(`<!doctype html><html><body>${text}</body></html>`)).owned).toBe(true);
