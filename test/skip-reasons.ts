@@ -1,5 +1,5 @@
 // A reporter of Vitest: after a run it says which tests were left out, and why. A suite has its reason in its title,
-// `… (skipped: why)` or `… (skipped where …)`, a single test in its call of skip.
+// `… (skipped: why)`, a single test in its call of skip.
 import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 
 export default class SkipReasons implements Reporter {
@@ -24,7 +24,5 @@ export default class SkipReasons implements Reporter {
 function reasonOf(test: TestCase): string {
   const result = test.result();
   const note = result.state === "skipped" ? result.note : undefined;
-  return (
-    note ?? /\(skipped:? (.*?)\)(?: >|$)/.exec(test.fullName)?.[1] ?? `no reason given: ${test.fullName}`
-  );
+  return note ?? /\(skipped: (.*?)\)(?: >|$)/.exec(test.fullName)?.[1] ?? `no reason given: ${test.fullName}`;
 }

@@ -1,7 +1,14 @@
 // The checkpoints that a run goes on from, or an evaluation plays, proven whole before anything starts: what is found
 // corrupt in the middle has cost the episodes before it.
 import { InputError } from "../failure/errors.ts";
-import { closedKey, criticPrefix, evaluationPrefix, optimizerPrefix, policyPrefix } from "../store/keys.ts";
+import {
+  closedKey,
+  criticPrefix,
+  evaluationPrefix,
+  optimizerPrefix,
+  policiesPrefix,
+  policyPrefix,
+} from "../store/keys.ts";
 import { readManifest, verifyFolder } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { readState } from "../store/run-state.ts";
@@ -49,8 +56,7 @@ async function assertPolicy(store: ObjectStore, run: string, version: number): P
   const folder = policyPrefix(run, version);
   const manifest = await readManifest(store, folder);
   if (manifest !== undefined) return verifyFolder(store, folder, manifest);
-  const parent = folder.replace(/[^/]+\/$/, "");
-  const kept = (await Array.fromAsync(store.folders(parent))).map(Number);
+  const kept = (await Array.fromAsync(store.folders(policiesPrefix(run)))).map(Number);
   throw new InputError({
     what: "no such version of the policy",
     where: `${store.url}/${folder}`,

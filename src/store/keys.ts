@@ -54,7 +54,7 @@ export function stateKey(run: string): string {
 }
 
 /** Of all versions that the run keeps. */
-function policiesPrefix(run: string): string {
+export function policiesPrefix(run: string): string {
   return `${runPrefix(run)}policies/`;
 }
 

@@ -194,7 +194,8 @@ describe("the rules of ATIF", () => {
       ? readdirSync(folder).filter(name => /trajectory[^/]*\.json$/.test(name))
       : [];
 
-  it.skipIf(files.length === 0)("take Harbor's own documents (skipped where T1_FIXTURES is not set)", () => {
+  const why = files.length === 0 ? " (skipped: T1_FIXTURES holds none)" : "";
+  it.skipIf(files.length === 0)(`take Harbor's own documents${why}`, () => {
     for (const name of files) {
       const parsed = AtifTrajectory.safeParse(JSON.parse(readFileSync(join(folder ?? "", name), "utf8")));
       expect(parsed.error?.issues, name).toBeUndefined();

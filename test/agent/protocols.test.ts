@@ -184,7 +184,7 @@ describe.concurrent("a terminal", () => {
     expect(transcript[1].observation).not.toContain("MENU\n\n\n");
   });
 
-  it.skipIf(!hasProgram("less"))("reads a long file in less", async () => {
+  it.skipIf(!hasProgram("less"))(`reads a long file in less${whyWithout("less")}`, async () => {
     const { transcript } = await stage.play(
       [
         json([["seq 1000 > n.txt; less n.txt\n", MOMENT]]),
@@ -200,7 +200,7 @@ describe.concurrent("a terminal", () => {
     expect(transcript[2].observation).toContain("less n.txt");
   });
 
-  it.skipIf(!hasProgram("vi"))("writes a file in vi", async () => {
+  it.skipIf(!hasProgram("vi"))(`writes a file in vi${whyWithout("vi")}`, async () => {
     const { endReason, after } = await stage.play(
       [
         json([["vi f.txt\n", 1]]),
@@ -384,4 +384,8 @@ describe.concurrent("bash as a tool", () => {
 
 function hasProgram(name: string): boolean {
   return (process.env.PATH ?? "").split(":").some(folder => existsSync(`${folder}/${name}`));
+}
+
+function whyWithout(program: string): string {
+  return hasProgram(program) ? "" : ` (skipped: no ${program})`;
 }

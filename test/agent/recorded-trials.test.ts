@@ -11,6 +11,7 @@ import { completionQuestion, errorMessage, jsonFormat } from "../../src/agent/te
 
 const root = process.env.T1_FIXTURES ?? "";
 const skipped = !existsSync(join(root, "trials"));
+const why = skipped ? " (skipped: T1_FIXTURES holds none)" : "";
 
 const Message = z.looseObject({
   role: z.string(),
@@ -20,7 +21,7 @@ const Message = z.looseObject({
     .nullish(),
 });
 
-describe.skipIf(skipped)("recorded trials (skipped where T1_FIXTURES is not set)", () => {
+describe.skipIf(skipped)(`recorded trials${why}`, () => {
   it("that called bash: each call, written as Qwen3 writes it, is read as the command that ran", () => {
     let callCount = 0;
     for (const trial of readdirSync(join(root, "trials"))) {

@@ -123,7 +123,8 @@ describe.skipIf(corpora === undefined)(
       expect(names.size).toBeGreaterThan(0);
     });
 
-    describe.skipIf(imagesFile === undefined)(`solved on ${kind}`, () => {
+    const why = imagesFile === undefined ? " (skipped: T1_IMAGES names no file)" : "";
+    describe.skipIf(imagesFile === undefined)(`solved on ${kind}${why}`, () => {
       let sandboxes: SandboxProvider;
       beforeAll(async () => {
         sandboxes = await openSandboxes(kind);

@@ -10,7 +10,7 @@ import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { importImage, noDocker } from "../sandbox/docker-images.ts";
 import { listProcesses } from "../sandbox/processes.ts";
 
-const why = noDocker === undefined ? "" : ` (not here: ${noDocker})`;
+const why = noDocker === undefined ? "" : ` (skipped: ${noDocker})`;
 
 describe.skipIf(noDocker !== undefined)(`containers${why}`, () => {
   let engine: Engine;

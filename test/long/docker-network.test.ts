@@ -30,7 +30,7 @@ function problem(): string | undefined {
   return nat.status === 0 ? undefined : "no NAT in a network namespace";
 }
 const missing = problem();
-const why = missing === undefined ? "" : ` (not here: ${missing})`;
+const why = missing === undefined ? "" : ` (skipped: ${missing})`;
 
 const ip = (...words: string[]) => execFileSync("ip", words);
 

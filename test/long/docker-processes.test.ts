@@ -14,7 +14,7 @@ import { makeTinyRun, startT1, type TinyRun, t1 } from "../run/tiny-run.ts";
 import { importImage, noDocker } from "../sandbox/docker-images.ts";
 import { onlyChild } from "../sandbox/processes.ts";
 
-const why = noDocker === undefined ? "" : ` (not here: ${noDocker})`;
+const why = noDocker === undefined ? "" : ` (skipped: ${noDocker})`;
 const IMAGE = "t1-test/processes:1";
 
 describe.skipIf(noDocker !== undefined)(`drivers as processes, sandboxes on docker${why}`, () => {

@@ -10,7 +10,7 @@ import { redTeam } from "../red-team/red-team.ts";
 import { importFolder, noDocker } from "../sandbox/docker-images.ts";
 import { makeRootFolder } from "../sandbox/root-folder.ts";
 
-const why = noDocker === undefined ? "" : ` (not here: ${noDocker})`;
+const why = noDocker === undefined ? "" : ` (skipped: ${noDocker})`;
 const IMAGE = "t1-test/red-team:1";
 const PROGRAMS = [
   ...["bash", "chattr", "date", "find", "getent", "head", "kill", "mkfifo", "mount", "perl", "pkill", "sed"],
@@ -47,7 +47,7 @@ async function importPrograms(): Promise<void> {
   }
 }
 
-describe.skipIf(noDocker !== undefined)(`in containers${why}, an agent with`, () => {
+describe.skipIf(noDocker !== undefined)(`in containers, an agent with${why}`, () => {
   const runParent = mkdtempSync(join(tmpdir(), "t1-r-"));
   afterAll(() => rmSync(runParent, { recursive: true, force: true }));
   redTeam(

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { t1 } from "../run/tiny-run.ts";
 import { importImage, noDocker } from "../sandbox/docker-images.ts";
 
-const why = noDocker === undefined ? "" : ` (not here: ${noDocker})`;
+const why = noDocker === undefined ? "" : ` (skipped: ${noDocker})`;
 const IMAGE = "t1-test/task:1";
 
 /** @param right a condition of sh */

@@ -113,7 +113,8 @@ test("the daemon: connections that are cut, daemons that pause or die", async ()
   });
 });
 
-test.skipIf(noDocker !== undefined)("docker: containers that are paused or killed", async () => {
+const why = noDocker === undefined ? "" : ` (skipped: ${noDocker})`;
+test.skipIf(noDocker !== undefined)(`docker: containers that are paused or killed${why}`, async () => {
   const reference = await importImage("t1-test/load:1");
   const engine = await Engine.open();
   await using provider = await createDockerProvider();

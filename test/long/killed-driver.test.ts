@@ -70,7 +70,8 @@ test("bubblewrap", async () => {
   );
 });
 
-test.skipIf(noDocker !== undefined)("docker", async () => {
+const why = noDocker === undefined ? "" : ` (skipped: ${noDocker})`;
+test.skipIf(noDocker !== undefined)(`docker${why}`, async () => {
   const reference = await importImage("t1-test/busy:1");
   const engine = await Engine.open();
   const left = async () => {

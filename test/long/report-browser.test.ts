@@ -21,10 +21,7 @@ async function findChromium(): Promise<string | undefined> {
   return undefined;
 }
 const chromium = await findChromium();
-if (chromium === undefined)
-  process.stderr.write(
-    "report in a browser: skipped, chromium is not installed (apt-get install chromium)\n",
-  );
+const why = chromium === undefined ? " (skipped: no chromium (apt-get install chromium))" : "";
 
 /** @returns whether a hostile text left its mark on the document, and its elements as the browser understood them */
 async function open(html: string): Promise<{ readonly owned: boolean; readonly dom: string }> {
@@ -39,7 +36,7 @@ async function open(html: string): Promise<{ readonly owned: boolean; readonly d
   return { owned: /<html[^>]* data-owned/.test(stdout), dom: stdout };
 }
 
-describe.skipIf(chromium === undefined)("a report in a browser", () => {
+describe.skipIf(chromium === undefined)(`a report in a browser${why}`, () => {
   it("would be seen to run something if it did", async () => {
     const text = HOSTILE_TEXTS["an image with a handler"];
     expect((await open(`<!doctype html><html><body>${text}</body></html>`)).owned).toBe(true);

@@ -41,17 +41,17 @@ export function openHost(runParent?: string): Host {
     return { tools, user, runFolder, toolkit: openToolkit(runFolder.path, tools, user) };
   };
   if (runParent !== undefined) return open(runParent);
-  const host = openFirst(open, tmpdir(), OTHER_PARENT);
+  const host = openFirst(open);
   const pipes = pipesInMemory();
   return pipes === undefined ? host : { ...host, runFolder: { ...host.runFolder, pipes } };
 }
 
-function openFirst(open: (parent: string) => Host, parent: string, otherParent: string): Host {
+function openFirst(open: (parent: string) => Host): Host {
   try {
-    return open(parent);
+    return open(tmpdir());
   } catch (error) {
     try {
-      return open(otherParent);
+      return open(OTHER_PARENT);
     } catch {
       throw error; // about the folder that people know
     }

@@ -41,7 +41,8 @@ async function shownBy(terminal: Terminal): Promise<string> {
   return (await terminal.screen()).join("\n");
 }
 
-test.skipIf(!hasBusybox)("it needs nothing of an image whose only program is /bin/sh", async () => {
+const why = hasBusybox ? "" : " (skipped: no busybox)";
+test.skipIf(!hasBusybox)(`it needs nothing of an image whose only program is /bin/sh${why}`, async () => {
   const daemon = await start("busybox");
   expect(await output(daemon, "echo hi; echo $$")).toMatch(/^hi\n\d+\n$/);
   expect(await output(daemon, "busybox ls -A /")).toBe(".t1\napp\nbin\ndev\nproc\ntmp\n");

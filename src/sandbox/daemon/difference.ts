@@ -4,7 +4,10 @@ import type { Changes } from "./protocol.ts";
 
 export interface Difference {
   readonly changes: readonly FileChange[];
-  /** As the daemon has them (path-text.ts). Paths that are there and not as before, and folders that hold such, so that these get their modes. */
+  /**
+   * Paths that are there and not as before, and folders that hold such, so that these get their modes; as the daemon has
+   * them (path-text.ts).
+   */
   readonly carried: readonly string[];
   /** Paths that are gone, or of another kind than before. */
   readonly cleared: readonly string[];

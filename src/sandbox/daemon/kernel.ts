@@ -4,7 +4,7 @@ import koffi from "koffi";
 const libc = koffi.load("libc.so.6");
 const callPipe = libc.func("int pipe2(int *fds, int flags)");
 const callFcntl = libc.func("int fcntl(int fd, int command, int argument)");
-const callPrctl = libc.func("int prctl(int option, ulong a, ulong b, ulong c, ulong d)");
+export const callPrctl = libc.func("int prctl(int option, ulong a, ulong b, ulong c, ulong d)");
 const callSetrlimit = libc.func("int setrlimit(int resource, void *limits)");
 const callWaitid = libc.func("int waitid(int type, uint id, void *info, int options)");
 const callWaitpid = libc.func("int waitpid(int pid, void *status, int options)");

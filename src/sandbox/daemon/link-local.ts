@@ -3,12 +3,11 @@
 // changes outside, and nobody inside has the right to take it away.
 import { closeSync } from "node:fs";
 import koffi from "koffi";
-import { check } from "./kernel.ts";
+import { callPrctl, check } from "./kernel.ts";
 
 const libc = koffi.load("libc.so.6");
 const callSocket = libc.func("int socket(int domain, int type, int protocol)");
 const callIoctl = libc.func("int ioctl(int fd, ulong request, void *argument)");
-const callPrctl = libc.func("int prctl(int option, ulong a, ulong b, ulong c, ulong d)");
 const callCapget = libc.func("int capget(void *header, void *data)");
 const callCapset = libc.func("int capset(void *header, void *data)");
 

@@ -100,7 +100,7 @@ export const Operation = z.discriminatedUnion("op", [
     emptied: z.array(Path),
     /** Entries that are removed before anything is unpacked. */
     removed: z.array(Path),
-    /** All that the archive may hold, where who packed it is not trusted; links on the way to it are not followed. */
+    /** All that the archive may hold, where who packed it is not trusted; and that not by way of links of its own. */
     only: z.array(Path).optional(),
     keepOwners: z.boolean(),
     isLast: z.boolean(),

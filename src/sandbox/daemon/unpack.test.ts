@@ -1,6 +1,6 @@
 // What a clean sandbox takes of an archive whose packer may be the agent's. That honest archives are taken is part of the
 // contract of sandboxes.
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Header, pack } from "tar-stream";
@@ -46,6 +46,30 @@ test.each<[string, readonly Entry[], readonly string[]]>([
     ["app/link", "app/link/test.sh"],
   ],
   [
+    "the mode of a folder behind a link of its own",
+    [
+      { name: "app/link", type: "symlink", linkname: "../tests" },
+      { name: "app/link/", type: "directory", mode: 0o777 },
+    ],
+    ["app/link"],
+  ],
+  [
+    "a second name of a file behind a link of its own",
+    [
+      { name: "app/link", type: "symlink", linkname: "../tests" },
+      { name: "app/file", type: "link", linkname: "app/link/test.sh" },
+    ],
+    ["app/link", "app/link/test.sh", "app/file"],
+  ],
+  [
+    "the mode of a file behind a second name of a link of its own",
+    [
+      { name: "app/link", type: "symlink", linkname: "../tests/test.sh" },
+      { name: "app/twin", type: "link", linkname: "app/link", mode: 0o777 },
+    ],
+    ["app/link", "app/twin"],
+  ],
+  [
     "a second name of a file that was not asked for",
     [{ name: "app/file", type: "link", linkname: "tests/test.sh" }],
     ["app/file"],
@@ -57,7 +81,10 @@ test.each<[string, readonly Entry[], readonly string[]]>([
   ],
   ["a name that is none", [{ name: "app/file", pax: { "T1.name": "{" } }], ["app/file"]],
 ])("never %s", async (_, entries, only) => {
+  const modes = () => ["tests", "tests/test.sh"].map(name => statSync(join(root, name)).mode);
+  const before = modes();
   await expect(unpack(entries, only)).rejects.toThrow("the archive");
   expect(readFileSync(join(root, "tests/test.sh"), "utf8")).toBe("honest");
+  expect(modes()).toEqual(before);
   expect(existsSync(join(root, "app/file"))).toBe(false);
 });

@@ -58,10 +58,11 @@ export class Unpacking {
     const allowed = options.only === undefined ? undefined : new Allowed(options.only);
     try {
       for await (const entry of this.#extract) {
-        const { header } = entry;
-        const { name, linkname } = namesOf(header);
-        const path = join(folder, cleanName(name));
-        allowed?.assert(path, header.type === "link" ? join(folder, cleanName(linkname)) : path);
+        const header = { ...entry.header, ...namesOf(entry.header) };
+        const path = join(folder, cleanName(header.name));
+        allowed?.assert(path, { isFollowed: header.type === "directory" });
+        if (header.type === "link")
+          allowed?.assert(join(folder, cleanName(header.linkname)), { isFollowed: true });
         await placeEntry(path, header, entry as AsyncIterable<Buffer>, folder);
         if (header.type === "symlink") allowed?.noteLink(path);
         if (options.keepOwners) lchownSync(pathOfText(path), header.uid ?? 0, header.gid ?? 0);
@@ -86,12 +87,11 @@ class Allowed {
     this.#paths = new Set(paths);
   }
 
-  /** @param target where the content is, of a hard link @throws Refusal */
-  assert(path: string, target: string): void {
-    for (const one of [path, target])
-      if (!this.#paths.has(one)) throw new Refusal(`the archive holds what was not asked for: ${one}`);
-    for (let above = dirname(path); above !== "/"; above = dirname(above))
-      if (this.#links.has(identityOf(above) ?? ""))
+  /** @param isFollowed were it a link, what it leads to would be changed @throws Refusal */
+  assert(path: string, { isFollowed }: { readonly isFollowed: boolean }): void {
+    if (!this.#paths.has(path)) throw new Refusal(`the archive holds what was not asked for: ${path}`);
+    for (let at = isFollowed ? path : dirname(path); at !== "/"; at = dirname(at))
+      if (this.#links.has(identityOf(at) ?? ""))
         throw new Refusal(`the archive leads through its own link: ${path}`);
   }
 
@@ -111,8 +111,7 @@ async function placeEntry(
   content: AsyncIterable<Buffer>,
   folder: string,
 ): Promise<void> {
-  const { type } = header;
-  const { linkname } = namesOf(header);
+  const { type, linkname = "" } = header;
   const place = pathOfText(path);
   const existing = lstatSync(place, { throwIfNoEntry: false });
   if (type === "directory") {
@@ -139,6 +138,7 @@ async function writeFile(path: string | Buffer, content: AsyncIterable<Buffer>):
 }
 
 function finishEntry(path: string, { type, mode, mtime }: Header): void {
+  if (type === "link") return; // it has those of its first name
   const place = pathOfText(path);
   const time = mtime ?? new Date();
   if (type === "symlink") {

@@ -56,6 +56,7 @@ export interface JoinedNetwork {
 }
 
 const Created = z.object({ Id: z.string().min(1) });
+
 /** @returns undefined when there is a container of this name already */
 export async function createContainer(engine: Engine, plan: ContainerPlan): Promise<string | undefined> {
   return createNamed(engine, plan.name, containerOptions(engine, plan), complaint =>

@@ -4,7 +4,7 @@ import { importImage, noDocker } from "../../../test/sandbox/docker-images.ts";
 import { createDockerProvider } from "./provider.ts";
 
 describe.skipIf(noDocker !== undefined)(
-  `containers${noDocker === undefined ? "" : ` (not here: ${noDocker})`}`,
+  `containers${noDocker === undefined ? "" : ` (skipped: ${noDocker})`}`,
   { timeout: 120_000 },
   () => {
     sandboxContract(

@@ -57,7 +57,7 @@ describe.skipIf(problem !== undefined)(
       expect((await named.build({ source, timeoutMs: 10_000 })).hash).toBe(first.hash);
     });
 
-    const whyUnchecked = noImageHealthcheck === undefined ? "" : ` (not here: ${noImageHealthcheck})`;
+    const whyUnchecked = noImageHealthcheck === undefined ? "" : ` (skipped: ${noImageHealthcheck})`;
     test.skipIf(noImageHealthcheck !== undefined)(
       `have the health check of their Dockerfile${whyUnchecked}`,
       { timeout: 120_000 },

@@ -42,7 +42,7 @@ const sleepers = async (sandbox = shared) =>
     .split("\n")
     .filter(name => name === "sleep");
 
-const why = noDocker === undefined ? "" : ` (not here: ${noDocker})`;
+const why = noDocker === undefined ? "" : ` (skipped: ${noDocker})`;
 describe.skipIf(noDocker !== undefined)(`in a container${why}`, { timeout: 120_000 }, () => {
   beforeAll(async () => {
     plain = await importImage("t1-test/cases:1");
@@ -282,7 +282,7 @@ describe.skipIf(noDocker !== undefined)(`in a container${why}`, { timeout: 120_0
     });
   });
 
-  const noHealthcheck = noImageHealthcheck === undefined ? "" : ` (not here: ${noImageHealthcheck})`;
+  const noHealthcheck = noImageHealthcheck === undefined ? "" : ` (skipped: ${noImageHealthcheck})`;
   test.skipIf(noHealthcheck !== "")(`an image's health check is waited for${noHealthcheck}`, async () => {
     const reference = await importImage("t1-test/health:1", {
       changes: ['ENTRYPOINT ["/init.sh"]', "HEALTHCHECK --interval=1s --retries=60 CMD test -e /ready"],

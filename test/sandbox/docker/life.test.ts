@@ -12,7 +12,7 @@ import { createDockerProvider, type DockerProvider } from "../../../src/sandbox/
 import { importImage, noDocker } from "../docker-images.ts";
 
 const HOLD = fileURLToPath(new URL("hold-docker-sandbox.ts", import.meta.url));
-const why = noDocker === undefined ? "" : ` (not here: ${noDocker})`;
+const why = noDocker === undefined ? "" : ` (skipped: ${noDocker})`;
 
 describe.skipIf(noDocker !== undefined)(`containers${why}`, { timeout: 120_000 }, () => {
   let engine: Engine;

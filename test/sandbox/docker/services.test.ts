@@ -13,7 +13,7 @@ import type { Sandbox, SandboxService, SandboxSpec } from "../../../src/sandbox/
 import { importImage, noDocker, noHealthchecks } from "../docker-images.ts";
 
 const HOLD = fileURLToPath(new URL("hold-docker-sandbox.ts", import.meta.url));
-const why = noDocker === undefined ? "" : ` (not here: ${noDocker})`;
+const why = noDocker === undefined ? "" : ` (skipped: ${noDocker})`;
 
 /** Counts the connections that it has had. */
 const COUNTER = "#!/bin/sh\nn=$(($(cat /tmp/n 2>/dev/null || echo 0) + 1)); echo $n > /tmp/n; echo $n\n";
@@ -83,7 +83,7 @@ describe.skipIf(noDocker !== undefined)(`services${why}`, { timeout: 120_000 }, 
     expect(await beside()).toBe(0);
   });
 
-  const whyUnchecked = noHealthchecks === undefined ? "" : ` (not here: ${noHealthchecks})`;
+  const whyUnchecked = noHealthchecks === undefined ? "" : ` (skipped: ${noHealthchecks})`;
   test.skipIf(noHealthchecks !== undefined)(
     `start after those that they wait for, and all are awaited${whyUnchecked}`,
     async () => {
