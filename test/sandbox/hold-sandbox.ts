@@ -1,4 +1,4 @@
-// A driver for tests to kill: makes one sandbox, runs a command in it, says so, and waits.
+// A driver for tests to kill: makes one sandbox, runs a command in it, says so, and waits until its input ends.
 // Arguments: folder for the provider, lease id, its life in ms, command.
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 
@@ -10,4 +10,4 @@ const sandbox = await provider.create(
 );
 await sandbox.exec(command, { timeoutMs: 10_000 });
 process.stdout.write("ready\n");
-setInterval(() => undefined, 60_000);
+process.stdin.resume().on("end", () => process.exit());

@@ -5,7 +5,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
 import type { Lease, Sandbox, SandboxProvider } from "../sandbox.ts";
 import { startTime } from "./first-process.ts";
@@ -21,6 +21,8 @@ const SPEC = {
 } as const;
 const HOLD = fileURLToPath(new URL("../../../test/sandbox/hold-sandbox.ts", import.meta.url));
 const PATIENCE = { timeout: 8_000 };
+/** How long a driver's sandbox may live: no test takes as long. */
+const HOUR_MS = 3_600_000;
 
 let runParent: string;
 const providers: SandboxProvider[] = [];
@@ -32,6 +34,7 @@ beforeEach(() => {
   chmodSync(runParent, 0o755); // the sandboxes of root run as another user
 });
 afterEach(async () => {
+  vi.useRealTimers();
   for (const driver of drivers.splice(0)) driver.kill("SIGKILL");
   await Promise.all(providers.splice(0).map(provider => provider[Symbol.asyncDispose]()));
   rmSync(runParent, { recursive: true, force: true });
@@ -48,11 +51,11 @@ function lease(lifeMs = 60_000): Lease {
 }
 
 /** A driver in a process of its own, with a sandbox in which something runs that no other test runs. */
-async function startDriver({ id = "held", lifeMs = 60_000 } = {}) {
+async function startDriver(id = "held") {
   const mark = `${900_000 + Math.floor(performance.now()) + count++}`;
   const command = `setsid sleep ${mark} >/dev/null 2>&1 & sleep ${mark} >/dev/null 2>&1 &`;
-  const driver = spawn(process.execPath, [HOLD, runParent, id, `${lifeMs}`, command], {
-    stdio: ["ignore", "pipe", "inherit"],
+  const driver = spawn(process.execPath, [HOLD, runParent, id, `${HOUR_MS}`, command], {
+    stdio: ["pipe", "pipe", "inherit"], // it ends with its input, should this process be killed
     env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), `t1-${process.getuid?.()}`, "compile-cache") },
   });
   drivers.push(driver);
@@ -63,6 +66,22 @@ async function startDriver({ id = "held", lifeMs = 60_000 } = {}) {
   const keeper = onlyChild(driver.pid);
   await expect.poll(left, PATIENCE).toBe(2);
   return { driver, keeper, left };
+}
+
+/**
+ * Stops a keeper until the test is over. It cannot see that its driver is gone then, so another process kills it, also
+ * when this one was killed: it waits for the end of a pipe from here.
+ */
+function hang(keeper: number): void {
+  const guard = spawn("sh", ["-c", `read over; kill -KILL ${keeper}`], {
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  });
+  onTestFinished(async () => {
+    guard.stdin?.end();
+    await once(guard, "exit");
+  });
+  process.kill(keeper, "SIGSTOP");
 }
 
 function keeperOfTest(): number {
@@ -88,7 +107,7 @@ test("a driver that is killed leaves no process and no file", async () => {
 });
 
 test("a keeper that is killed with its driver leaves no process, and its files are swept by the next one", async () => {
-  const { driver, keeper, left } = await startDriver({ id: "of the dead" });
+  const { driver, keeper, left } = await startDriver("of the dead");
   process.kill(keeper, "SIGKILL");
   driver.kill("SIGKILL");
   await expect.poll(left, PATIENCE).toBe(0);
@@ -99,15 +118,19 @@ test("a keeper that is killed with its driver leaves no process, and its files a
   expect(await next.sweep()).toEqual([]);
 });
 
-test("a keeper that hangs loses its sandboxes to whoever sweeps after their deadline, not before", async () => {
-  const { keeper, left } = await startDriver({ id: "hanging", lifeMs: 1200 });
-  process.kill(keeper, "SIGSTOP");
-  const other = await open();
+test("a keeper that hangs loses its sandboxes to whoever sweeps after their deadline, not before", {
+  timeout: 30_000,
+}, async () => {
+  const { keeper, left } = await startDriver("hanging");
+  hang(keeper);
+  const other = createLocalProvider(runParent); // it sweeps by the clock of this process
+  providers.push(other);
   expect(await other.sweep()).toEqual([]);
   expect(left()).toBe(2);
-  await expect.poll(() => other.sweep(), PATIENCE).toEqual(["hanging"]);
+  vi.setSystemTime(Date.now() + HOUR_MS);
+  expect(await other.sweep()).toEqual(["hanging"]);
+  vi.useRealTimers();
   await expect.poll(left, PATIENCE).toBe(0);
-  process.kill(keeper, "SIGKILL");
 });
 
 test("a sandbox of a living driver is not swept", async () => {

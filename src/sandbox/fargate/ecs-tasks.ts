@@ -38,7 +38,7 @@ export class EcsTasks {
    */
   run(
     request: RunTaskCommandInput,
-    patience: Pick<PatienceOptions, "untilMs" | "isFinal" | "signal">,
+    patience: Pick<PatienceOptions, "untilMs" | "isFinal" | "signal" | "onRepeat">,
   ): Promise<string> {
     const { client, pauses } = this.#options;
     return patiently(

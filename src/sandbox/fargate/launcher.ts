@@ -86,17 +86,22 @@ export class Launcher {
     const { market, lease } = wanted;
     const request = taskRequest(place, { ...wanted, launch });
     const isFinal = ({ kind }: EcsRefusal): boolean => kind === "no-capacity" && market === "FARGATE_SPOT";
+    let isRepeated = false;
+    const onRepeat = (): void => {
+      isRepeated = true;
+    };
     let arn: string;
     try {
-      arn = await ecs.run(request, { untilMs, isFinal, signal });
+      arn = await ecs.run(request, { untilMs, isFinal, signal, onRepeat });
     } catch (error) {
       if (!(error instanceof EcsRefusal)) throw error;
       const failure = failureOfRefusal(nameOf(lease), error);
-      if (isFinal(error)) return { isOnOtherMarket: true, error: failure };
       // Another driver had this lease, or we did and gave up: what it started is there, or has ended.
       if (error.kind === "token-used")
         return (await this.#taken(lease, untilMs)) ?? { isOnOtherMarket: false, error: failure };
-      if (error.kind === "unreachable") await this.#stopUnheard(lease);
+      // An earlier attempt may have started one, whatever the last one says.
+      if (isRepeated || error.kind === "unreachable") await this.#stopUnheard(lease);
+      if (isFinal(error)) return { isOnOtherMarket: true, error: failure };
       throw failure;
     }
     const tokens = tokensOf(request);

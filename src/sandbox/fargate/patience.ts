@@ -16,12 +16,14 @@ export interface PatienceOptions {
   readonly signal?: AbortSignal | undefined;
   /** Not repeated, though it may pass: there is another way. */
   readonly isFinal?: (refusal: EcsRefusal) => boolean;
+  /** Called before another attempt is made. */
+  readonly onRepeat?: (() => void) | undefined;
 }
 
 /** @throws EcsRefusal the last one */
 export async function patiently<Value>(
   attempt: () => Promise<Value>,
-  { pauses, untilMs, signal, isFinal = () => false }: PatienceOptions,
+  { pauses, untilMs, signal, isFinal = () => false, onRepeat }: PatienceOptions,
 ): Promise<Value> {
   for (let count = 0; ; count++) {
     signal?.throwIfAborted();
@@ -31,6 +33,7 @@ export async function patiently<Value>(
       const refusal = refusalOfError(error);
       const pauseMs = jittered(Math.min(pauses.firstMs * 2 ** count, pauses.longestMs));
       if (!mayPass(refusal) || isFinal(refusal) || Date.now() + pauseMs > untilMs) throw refusal;
+      onRepeat?.();
       await pause(pauseMs, signal);
     }
   }

@@ -137,6 +137,15 @@ describe("an answer that never came (marimohub#309: RunTask without a token)", (
     expect(ecs.arns).toHaveLength(1);
   });
 
+  it("and then no room on Spot: what was started is stopped when another is started on demand", async () => {
+    const { ecs, provider } = await open();
+    ecs.failRequests("RunTask", { kind: "cut-after" });
+    ecs.failRequests("RunTask", REFUSALS["capacity exception"]);
+    await works(await provider.create(SPEC, lease()));
+    expect(ecs.arns).toHaveLength(2);
+    await expect.poll(() => ecs.livingArns, { timeout: 20_000 }).toEqual(ecs.arns.slice(1));
+  });
+
   it("a generation is a task of its own, and what was stopped is not used again", async () => {
     const { ecs, provider } = await open();
     const first = await provider.create(SPEC, lease());
