@@ -1,4 +1,5 @@
 // `t1 run start` and `t1 run resume` on this machine: the deployed run machine, with executors of this process.
+import "../tensor/no-telemetry.ts";
 import { Option } from "commander";
 import * as ort from "onnxruntime-node";
 import type { RunConfig } from "../config/run-config.ts";

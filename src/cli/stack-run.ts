@@ -1,4 +1,5 @@
 // `t1 run … --stack NAME`: runs of a deployment. What AWS is asked stands in src/stack; here is what a person sees.
+import "../tensor/no-telemetry.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as ort from "onnxruntime-node";
 import { parseRunConfig } from "../config/parse-config.ts";

@@ -1,4 +1,5 @@
 // Runs the train stage in a thread of its own, which keeps its compiled graphs from one iteration to the next.
+import "../tensor/no-telemetry.ts";
 import { Worker } from "node:worker_threads";
 import { type ErrorMessage, fromErrorMessage } from "../failure/error-message.ts";
 import type { TrainInput } from "./train.ts";

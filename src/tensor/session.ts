@@ -1,5 +1,6 @@
 // Runs a graph with ONNX Runtime. `run` blocks its thread while it computes (onnxruntime-node 1.30), so trainer and
 // sampler live in worker threads. Buffers are read in place; they must not be shared memory.
+import "./no-telemetry.ts";
 import * as ort from "onnxruntime-node";
 import { InputError, InvariantError } from "../failure/errors.ts";
 import type { Graph } from "./graph.ts";

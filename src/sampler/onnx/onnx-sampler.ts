@@ -1,4 +1,5 @@
 // The sampler of a laptop: ONNX Runtime in a worker thread, all running episodes in one batch.
+import "../../tensor/no-telemetry.ts";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";

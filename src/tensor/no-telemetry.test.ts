@@ -1,0 +1,36 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, globSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+/** Whether a process that ran this had ONNX Runtime's telemetry client, which begins with a log. */
+function reports(code: string): boolean {
+  const { ORT_DISABLE_TELEMETRY: _, ...env } = process.env;
+  const words = ["--input-type=module", "--eval", `${code}; process.stdout.write(String(process.pid));`];
+  const pid = execFileSync(process.execPath, words, { cwd: ROOT, env, encoding: "utf8" });
+  const log = `/tmp/mat-debug-${pid}.log`;
+  onTestFinished(() => rmSync(log, { force: true }));
+  return existsSync(log);
+}
+
+test("ONNX Runtime reports nothing, though by itself it would", () => {
+  const session = 'await ort.InferenceSession.create(new Uint8Array([8, 7])).catch(() => "no model");';
+  const load = 'const ort = await import("onnxruntime-node");';
+  expect(reports(`${load} ${session}`)).toBe(true);
+  expect(reports(`await import("./src/tensor/session.ts"); ${load} ${session}`)).toBe(false);
+});
+
+test("whoever loads it, or starts a thread that may, has turned that off before", () => {
+  const loaders = globSync("{src,containers,lambdas,bench}/**/*.ts", { cwd: ROOT }).filter(
+    path =>
+      !path.endsWith(".test.ts") &&
+      /^import (?!type).* from "onnxruntime-node"|new Worker\(/m.test(readFileSync(join(ROOT, path), "utf8")),
+  );
+  expect(loaders.length).toBeGreaterThan(3);
+  for (const path of loaders)
+    expect(readFileSync(join(ROOT, path), "utf8"), path).toMatch(
+      /^(?:\/\/.*\n)*import "[./\w]*no-telemetry\.ts";/,
+    );
+});
