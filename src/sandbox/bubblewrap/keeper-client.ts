@@ -24,6 +24,7 @@ export class KeeperClient {
   readonly #pending = new Map<number, Pending>();
   #lastCall = 0;
   #isGone = false;
+  #isClosing = false;
 
   /** @param compileCache value of NODE_COMPILE_CACHE */
   constructor(compileCache: string | undefined) {
@@ -80,13 +81,15 @@ export class KeeperClient {
     } finally {
       signal?.removeEventListener("abort", cancel);
       this.#pending.delete(call);
-      if (this.#pending.size === 0) this.#keepDriverAlive(false);
+      // Whoever closes waits for its end, also when calls that were under way end meanwhile.
+      if (this.#pending.size === 0 && !this.#isClosing) this.#keepDriverAlive(false);
     }
   }
 
   /** Ends the process, and with it whatever it still keeps. */
   async close(): Promise<void> {
     if (this.#isGone) return;
+    this.#isClosing = true;
     this.#keepDriverAlive(true);
     const exited = once(this.#process, "exit");
     this.#process.disconnect();
