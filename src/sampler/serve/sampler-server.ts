@@ -8,7 +8,7 @@ import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
 import type { ObjectStore } from "../../store/object-store.ts";
 import type { PolicyReference, Sampler } from "../sampler.ts";
-import { GenerateBody, UpdateWeightsBody } from "../sglang/wire.ts";
+import { GenerateBody, UpdateWeightsBody, type Weights } from "../sglang/wire.ts";
 import { Answers } from "./answers.ts";
 import { hashBody, toAnswer, toRequest } from "./generate.ts";
 import { ServedPolicy } from "./served-policy.ts";
@@ -224,10 +224,7 @@ export class SamplerServer implements AsyncDisposable {
   }
 }
 
-function policyOf({
-  model_path: path,
-  weight_version: version,
-}: Pick<z.output<typeof UpdateWeightsBody>, "model_path" | "weight_version">): PolicyReference {
+function policyOf({ model_path: path, weight_version: version }: Weights): PolicyReference {
   return { version: Number(version), prefix: path.endsWith("/") ? path : `${path}/` };
 }
 

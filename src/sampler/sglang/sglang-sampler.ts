@@ -10,7 +10,7 @@ import type { ModelConfig } from "../../model/config.ts";
 import type { GenerateRequest, PolicyReference, Sampler } from "../sampler.ts";
 import { gaveUp, type HttpAnswer, postJson } from "./http-request.ts";
 import { readAnswer, type ServedGeneration, UnusableAnswer } from "./read-answer.ts";
-import { ErrorAnswer } from "./wire.ts";
+import { ErrorAnswer, type Weights } from "./wire.ts";
 
 export interface SglangSettings {
   /** `http://host:port` */
@@ -25,7 +25,7 @@ export interface SglangSettings {
    * can read. `undefined`: somebody else updates the weights.
    */
   readonly modelPathOf?: ModelPathOf | undefined;
-  /** An answer from another policy than the one asked for is a Failure, or comes with its own version. */
+  /** An answer from another policy than the one asked for is not taken, or comes with its own version. */
   readonly otherVersion?: "refuse" | "record";
   /** As left out, about as long as it takes to replace a server that died. */
   readonly tries?: number;
@@ -42,9 +42,6 @@ const SAYS_TOO_LONG = /context length|(input|prompt)\b.*\b(too long|longer than)
 const LONGEST_PAUSE_MS = 10_000;
 /** SGLang's seed is a 64-bit integer; JSON numbers are exact up to 53 bits. */
 const SEED_HEX_DIGITS = 12;
-
-/** Of several servers at one address, one has not heard yet what to serve; or somebody else told it another. */
-class OtherPolicy extends Error {}
 
 export class SglangSampler implements Sampler {
   readonly #settings: SglangSettings & Required<Pick<SglangSettings, "tries" | "connectMs" | "answerMs">>;
@@ -76,7 +73,8 @@ export class SglangSampler implements Sampler {
     const read = (text: string): ServedGeneration => {
       const generation = readAnswer(text, request, model, url);
       if (generation.policyVersion === policy.version || otherVersion === "record") return generation;
-      throw new OtherPolicy(`answered from policy ${generation.policyVersion}, asked for ${policy.version}`);
+      // Somebody else told the server what to serve, or another server has this address: as one that was replaced.
+      throw new Error(`answered from policy ${generation.policyVersion}, asked for ${policy.version}`);
     };
     const body = encodeRequest(request, this.#settings.modelPathOf);
     return this.#post("/generate", body, answerBytes(request, model), signal, read, policy);
@@ -130,8 +128,7 @@ export class SglangSampler implements Sampler {
       } catch (error) {
         if (error instanceof InputError || !(error instanceof Error)) throw error;
         if (error.name === "AbortError") throw error;
-        const isExpected = error instanceof UnusableAnswer || error instanceof OtherPolicy;
-        if (!(isExpected || "code" in error || error.constructor === Error)) throw error;
+        if (!(error instanceof UnusableAnswer || "code" in error || error.constructor === Error)) throw error;
         problem = error.message || error.name;
         mayBeAnother = !(error instanceof UnusableAnswer);
       }
@@ -172,7 +169,7 @@ function keyOf({ prefix }: PolicyReference): string {
 
 type ModelPathOf = (policy: PolicyReference) => string;
 
-function weightsOf(policy: PolicyReference, modelPathOf: ModelPathOf) {
+function weightsOf(policy: PolicyReference, modelPathOf: ModelPathOf): Weights {
   return { model_path: modelPathOf(policy), weight_version: `${policy.version}` };
 }
 

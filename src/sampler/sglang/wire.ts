@@ -9,10 +9,11 @@ const TokenId = z.int().nonnegative();
 const Seed = z.string().regex(/^[0-9a-f]{32}$/, "expected 32 hexadecimal digits");
 
 /** What a server is told to load, and what it calls it from then on. */
-const Weights = {
+const Weights = z.strictObject({
   model_path: z.string().min(1),
   weight_version: z.string().regex(/^\d{1,9}$/, "expected the number of a policy"),
-};
+});
+export type Weights = z.infer<typeof Weights>;
 
 const Sampling = z.strictObject({
   /** Without it 128, or what fits. */
@@ -28,7 +29,7 @@ const Sampling = z.strictObject({
     .transform(ids => ids ?? []),
   sampling_seed: z.int().nonnegative().nullish(),
   /** With a policy, none but that one samples: of several servers at one address each may have been told another. */
-  custom_params: z.strictObject({ seed: Seed, policy: z.strictObject(Weights).optional() }).nullish(),
+  custom_params: z.strictObject({ seed: Seed, policy: Weights.optional() }).nullish(),
   // Of no meaning without text, and so allowed.
   skip_special_tokens: z.boolean().optional(),
   spaces_between_special_tokens: z.boolean().optional(),
@@ -60,8 +61,7 @@ export const GenerateBody = z.strictObject({
 });
 export type GenerateBody = z.infer<typeof GenerateBody>;
 
-export const UpdateWeightsBody = z.strictObject({
-  ...Weights,
+export const UpdateWeightsBody = Weights.extend({
   abort_all_requests: z.literal(false).optional(),
   flush_cache: z.literal(true).optional(),
 });
