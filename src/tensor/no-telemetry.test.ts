@@ -5,11 +5,21 @@ import { expect, onTestFinished, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** Whether a process that ran this had ONNX Runtime's telemetry client, which begins with a log. */
+/** Whether a process that ran this had ONNX Runtime's telemetry client, which begins with a log. It has no network. */
 function reports(code: string): boolean {
   const { ORT_DISABLE_TELEMETRY: _, ...env } = process.env;
-  const words = ["--input-type=module", "--eval", `${code}; process.stdout.write(String(process.pid));`];
-  const pid = execFileSync(process.execPath, words, { cwd: ROOT, env, encoding: "utf8" });
+  const script = `${code}; process.stdout.write(String(process.pid));`;
+  const words = [
+    "--dev-bind",
+    "/",
+    "/",
+    "--unshare-net",
+    process.execPath,
+    "--input-type=module",
+    "--eval",
+    script,
+  ];
+  const pid = execFileSync("bwrap", words, { cwd: ROOT, env, encoding: "utf8" });
   const log = `/tmp/mat-debug-${pid}.log`;
   onTestFinished(() => rmSync(log, { force: true }));
   return existsSync(log);
