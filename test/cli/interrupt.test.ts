@@ -1,14 +1,11 @@
 // Ctrl-C at a terminal, once and twice, as a person sees it, and what is left behind.
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { spawn } from "@lydell/node-pty";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openStore } from "../../src/store/open-store.ts";
 import { checkFinishedRun } from "../run/check-store.ts";
 import { makeTinyRun, type TinyRun, t1 } from "../run/tiny-run.ts";
-
-const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
+import { openBehindTerminal } from "./behind-terminal.ts";
 
 describe("Ctrl-C", () => {
   let tiny: TinyRun;
@@ -22,22 +19,9 @@ describe("Ctrl-C", () => {
   afterAll(() => rmSync(tiny.folder, { recursive: true, force: true }));
 
   function open(...words: readonly string[]) {
-    const pty = spawn(process.execPath, [MAIN, ...words, "--local", tiny.store], {
-      ...{ name: "xterm-256color", cols: 90, rows: 30, env: { ...process.env, TMPDIR: temporary } },
-    });
-    let shown = "";
-    pty.onData(data => {
-      shown += data;
-    });
-    const ended = new Promise<number>(resolve => pty.onExit(({ exitCode }) => resolve(exitCode)));
-    const until = async (text: string): Promise<void> => {
-      const deadline = Date.now() + 60_000;
-      while (!shown.includes(text)) {
-        if (Date.now() > deadline) throw new Error(`no ${JSON.stringify(text)} in ${JSON.stringify(shown)}`);
-        await sleep(10);
-      }
-    };
-    return { pty, until, ended, lines: () => shown.replaceAll("\r\x1b[K", "\n").split(/\r?\n/) };
+    const env = { ...process.env, TMPDIR: temporary };
+    const { shown, ...rest } = openBehindTerminal([...words, "--local", tiny.store], env);
+    return { ...rest, lines: () => shown().replaceAll("\r\x1b[K", "\n").split(/\r?\n/) };
   }
 
   test("twice ends a run at once and says what goes on; resumed, it leaves no file of either runner", async () => {

@@ -3,11 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { spawn } from "@lydell/node-pty";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { t1 } from "../run/tiny-run.ts";
-
-const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
+import { openBehindTerminal } from "./behind-terminal.ts";
 
 const SETTINGS = '[environment]\nnetwork_mode = "no-network"\n';
 const DOCKERFILE = "FROM ubuntu:24.04 AS t1-host\nWORKDIR /app\n";
@@ -52,24 +50,8 @@ describe("t1 tasks try", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** Starts `t1` behind a terminal of 90 columns. */
   function open(...words: readonly string[]) {
-    const pty = spawn(process.execPath, [MAIN, "tasks", "try", ...words], {
-      ...{ name: "xterm-256color", cols: 90, rows: 30, env: process.env },
-    });
-    let shown = "";
-    pty.onData(data => {
-      shown += data;
-    });
-    const ended = new Promise<number>(resolve => pty.onExit(({ exitCode }) => resolve(exitCode)));
-    const until = async (text: string): Promise<void> => {
-      const deadline = Date.now() + 60_000;
-      while (!shown.includes(text)) {
-        if (Date.now() > deadline) throw new Error(`no ${JSON.stringify(text)} in ${JSON.stringify(shown)}`);
-        await sleep(20);
-      }
-      shown = shown.slice(shown.indexOf(text) + text.length);
-    };
+    const { pty, until, ended } = openBehindTerminal(["tasks", "try", ...words]);
     return { pty, until, ended, type: (text: string) => pty.write(text) };
   }
 
