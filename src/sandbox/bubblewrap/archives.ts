@@ -5,7 +5,7 @@ import { TOOLKIT_TAR } from "./toolkit.ts";
 
 const UNPACK = [...TOOLKIT_TAR, "-x", "-o", "--no-overwrite-dir", "-f", "-"];
 const PACK = [...TOOLKIT_TAR, "-c", "--sort=name", "-f", "-", "."];
-/** Exit code of a command whose folder cannot be entered (spawner.pl); tar's own are 0, 1 and 2. */
+/** Exit code of a command whose folder cannot be entered (spawner/); tar's own are 0, 1 and 2. */
 const NO_FOLDER = 126;
 
 /** @param emptied folders that are made anew before */

@@ -23,7 +23,7 @@ export interface BwrapSetup {
   readonly network: SandboxSpec["network"];
 }
 
-/** Behind the descriptors that bwrap has for its arguments, for what it tells and for its wait (spawner.pl). */
+/** Behind the descriptors that bwrap has for its arguments, for what it tells and for its wait (spawner/). */
 const FIRST_FILE_FD = 6;
 
 /** Descriptor number that the `--file` option of a file has to name. */

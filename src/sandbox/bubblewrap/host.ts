@@ -70,7 +70,7 @@ function pipesInMemory(): string | undefined {
   }
 }
 
-/** What spawner.pl has system call numbers for. */
+/** What the spawner has system call numbers for. */
 const MACHINES = ["x64", "arm64"];
 /** close_range (5.9), setns by a process descriptor (5.8), overlays in a user namespace (5.11). */
 const OLDEST_KERNEL = [5, 11] as const;
@@ -81,7 +81,7 @@ export function assertKernel(machine: string = process.arch, version = release()
     throw new InputError({
       what: `bubblewrap sandboxes do not run on ${machine}`,
       expected: MACHINES.join(" or "),
-      fix: "use another machine, or add its system call numbers to spawner.pl",
+      fix: "use another machine, or add its system call numbers to spawner/kernel.pl",
     });
   }
   const [major = 0, minor = 0] = version.split(".").map(Number.parseFloat);

@@ -1,7 +1,7 @@
 // A small process that keeps the sandboxes of one driver. An agent's endless output keeps this process busy, not the
 // driver. And to start a program, Node copies the page tables of the whole process, and everything in it waits: with 2 GB
 // of model in memory 50 ms, here 1 ms. When the driver dies the channel closes, this process exits, and with it go the
-// sandboxes (spawner.pl).
+// sandboxes (spawner/).
 import { Failure, InvariantError } from "../../failure/errors.ts";
 import type { Sandbox, Terminal } from "../sandbox.ts";
 import {

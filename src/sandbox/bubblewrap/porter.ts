@@ -1,4 +1,4 @@
-// The process that stands at the door of one sandbox (spawner.pl): it lets commands in, and the sandbox ends with it.
+// The process that stands at the door of one sandbox (spawner/): it lets commands in, and the sandbox ends with it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "../../failure/errors.ts";
 import { endProcess, type FirstProcess } from "./first-process.ts";

@@ -1,4 +1,4 @@
-// Requests to the processes of spawner.pl: how they are written, and the named pipe that brings them to a porter.
+// Requests to the processes of the spawner: how they are written, and the named pipe that brings them to a porter.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { hasCode } from "../../store/file-errors.ts";
 

@@ -1,4 +1,4 @@
-// A sandbox over a folder with a whole root file system, below an overlay that takes all changes (spawner.pl).
+// A sandbox over a folder with a whole root file system, below an overlay that takes all changes (spawner/).
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { InputError } from "../../failure/errors.ts";

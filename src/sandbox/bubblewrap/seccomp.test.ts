@@ -1,9 +1,9 @@
 // The filters of system calls that the spawner gives to commands, as it makes them for each machine, run by an interpreter
 // of the few instructions they have: this machine's kernel can only show what they do for its own architecture.
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { SPAWNER_PROGRAM } from "./spawner.ts";
 
 // linux/audit.h
 const ARCH = { x64: 0xc000003e, i386: 0x40000003, arm64: 0xc00000b7, arm: 0x40000028, riscv64: 0xc00000f3 };
@@ -36,9 +36,6 @@ type Machine = "x64" | "arm64";
 
 /** @returns the instructions that a call of the spawner hands to the kernel, made on this machine for another */
 function filterOf(machine: Machine, call: "refuse_keys" | "ignore_owners"): Buffer {
-  const spawner = readFileSync(new URL("spawner.pl", import.meta.url), "utf8");
-  const start = /^if \(\$mode eq 'serve'\) .*$/m;
-  expect(spawner).toMatch(start);
   const printing = `
     no warnings 'redefine';
     *sys = sub {
@@ -49,7 +46,7 @@ function filterOf(machine: Machine, call: "refuse_keys" | "ignore_owners"): Buff
     };
     ${call}();`;
   const hex = execFileSync("perl", ["-", "", machine], {
-    input: `${spawner.replace(start, "")}${printing}`,
+    input: `${SPAWNER_PROGRAM.replace(/^main\(\);\n$/m, "")}${printing}`,
     encoding: "utf8",
   });
   return Buffer.from(hex, "hex");

@@ -1,4 +1,5 @@
-// Our end of spawner.pl, which starts sandboxes and enters them. It ends with this process, and its sandboxes with it.
+// Our end of the program in spawner/, which starts sandboxes and enters them. It ends with this process, and its sandboxes
+// with it.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
@@ -18,8 +19,19 @@ import { TOOLKIT_LOADER } from "./toolkit.ts";
  */
 export const HOST_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" } as const;
 
-/** Given to perl as text: the sandbox's user may not be able to read where it lies. */
-const PROGRAM = readFileSync(new URL("./spawner.pl", import.meta.url), "utf8");
+const PARTS = [
+  ...["main", "kernel", "answers", "folders", "filters", "namespaces", "launch", "commands", "bwrap", "keep"],
+  ...["serve", "enter"],
+];
+
+/** One text, given to perl as such: the sandbox's user may not be able to read where it lies. */
+export const SPAWNER_PROGRAM = [
+  ...PARTS.map(part => {
+    const text = readFileSync(new URL(`./spawner/${part}.pl`, import.meta.url), "utf8");
+    return `# line 1 "${part}.pl"\n${text}`;
+  }),
+  "main();\n",
+].join("");
 
 const NO_OVERLAY = { layers: [], mountPoint: "", changes: undefined };
 
@@ -42,7 +54,7 @@ export class Spawner {
   constructor(host: Host) {
     this.pipes = new NamedPipes(host, (first, count) => this.#makePipes(first, count));
     const words = ["serve", process.arch, this.pipes.folder, host.tools.bwrap, TOOLKIT_LOADER];
-    const child = spawn(host.tools.perl, ["-e", PROGRAM, ...words], {
+    const child = spawn(host.tools.perl, ["-e", SPAWNER_PROGRAM, ...words], {
       cwd: "/",
       env: HOST_ENV,
       // An interrupt from the keyboard is for the driver, which then ends its sandboxes in order.
@@ -142,7 +154,18 @@ export function terminalWords(
 ): readonly string[] {
   const [uid, gid] = user === undefined ? ["", ""] : [`${user.uid}`, `${user.gid}`];
   return [
-    ...[tools.perl, "-e", PROGRAM, "enter", process.arch, TOOLKIT_LOADER, `${pid}`, started, uid, gid],
+    ...[
+      tools.perl,
+      "-e",
+      SPAWNER_PROGRAM,
+      "enter",
+      process.arch,
+      TOOLKIT_LOADER,
+      `${pid}`,
+      started,
+      uid,
+      gid,
+    ],
     ...[network ?? "none", ownersOf(isImage), cwd],
     ...[...listFields(env), ...argv],
   ];

@@ -1,0 +1,105 @@
+# A porter, one per sandbox.
+
+sub keep {
+  my ($spawner, $children, $folder, $bwrap, $probe, $number, $requests_name, $network, $owners, @setup) = @_;
+  $is_ignoring_owners = $owners eq 'ignored';
+  $porter = $number;
+  die_with_parent($spawner);
+  sysopen my $nothing, '/dev/null', O_RDONLY or leave(1);
+  dup_to(fileno $nothing, 0);
+  sysopen my $requests, "$folder/$requests_name", O_RDONLY or fail("no pipe for requests: $!");
+  unlink "$folder/$requests_name";
+  $folder_fd = sys('openat', AT_FDCWD, $folder, O_RDONLY | O_CLOEXEC, 0);
+  fail("no folder of pipes: $!") if $folder_fd < 0;
+  # Opened by path, these belong to whoever opens them; after setns the paths would be the sandbox's.
+  sysopen $oom_score, '/proc/self/oom_score_adj', O_WRONLY or fail("no OOM score: $!");
+
+  my $layers = [splice @setup, 0, shift @setup];
+  my ($point, $size, $changes) = splice @setup, 0, 3;
+  my $upper = !@$layers ? '' : $changes eq '' ? "$point/upper" : "$changes/upper";
+  my ($outer, $info, $said) = start_bwrap($bwrap, $layers, $point, $size, $changes, @setup);
+  my ($pid, $pidfd, $started) = eval { await_sandbox($info, $probe, $network eq 'host', $outer, $upper) };
+  if (!defined $pidfd) {
+    my $reason = "$@" =~ s/\n.*//sr;
+    # What it says from here on is about the end that it is made to come to.
+    my $words = last_words($said);
+    kill KILL => $outer;
+    waitpid $outer, 0;
+    fail(join ': ', grep { $_ ne '' } $reason, $words);
+  }
+  limit_files($size) if !@$layers;
+  # Where all changes of files are: the root itself, or the upper folder of its overlay.
+  $changes_fd //= sys('openat', AT_FDCWD, '/', O_RDONLY | O_CLOEXEC, 0);
+  $network_fd = $pidfd if $network eq 'host';
+  give_up_for_ever();
+  die_with_parent($spawner);
+  $nothing_fd = sys('openat', AT_FDCWD, '/dev/null', O_RDONLY | O_CLOEXEC, 0);
+  answer("ready $porter $pid $started");
+
+  my (%run_of, %pid_of, %kill_of);
+  my $begin = sub {
+    my ($run, $start) = @_;
+    my $pid = $start->($run);
+    if ($pid) { $run_of{$pid} = $run; $pid_of{$run->{id}} = $pid }
+    # In a sandbox that ends no process can be made.
+    elsif (!is_ending()) { answer("refused $porter $run->{id} " . ($! + 0)) }
+    # Else when it has ended: should a launch fail, they are opened once more.
+    remove_pipes($run) if !$pid;
+  };
+  my $received = '';
+  my $end = sub {
+    sys('pidfd_send_signal', $pidfd, SIGKILL, 0, 0);
+    # Process 1 does not end before every process of its namespace is buried, the commands by this one.
+    my $is_over;
+    until ($is_over) {
+      (undef, $is_over) = wait_readable(undef, fileno $children, $pidfd);
+      for (buried_children($children)) { undef $outer if $outer && $_->[0] == $outer }
+    }
+    # Last, because until here it buries process 1.
+    kill KILL => $outer if $outer;
+    1 while waitpid(-1, 0) > 0;
+    remove_pipes($_) for values %run_of;
+    answer("gone $porter");
+    leave(0);
+  };
+  while (1) {
+    my $patience = $is_first_to_die ? SCORE_S : undef;
+    my ($request, $child, $is_over) = wait_readable($patience, fileno $requests, fileno $children, $pidfd);
+    $end->() if $is_over;
+    be_neutral() if !$request && !$child && !grep { is_launching($_) } values %run_of;
+    if ($child) {
+      for (buried_children($children)) {
+        my ($pid, $status) = @$_;
+        if (my $run = delete $run_of{$pid}) {
+          delete $pid_of{$run->{id}};
+          # It says why, and does whatever has to be done in other ways.
+          if (has_failed($run)) { $begin->($run, \&fork_command); next }
+          remove_pipes($run);
+          # The death of a sandbox kills its commands first. That is no end of a command.
+          answer("ended $porter $run->{id} $pid $status") unless ($status & 127) == SIGKILL && is_ending();
+        } elsif (defined(my $kill = delete $kill_of{$pid})) {
+          answer("killed $porter $kill $status");
+        } elsif ($outer && $pid == $outer) {
+          undef $outer;
+        }
+      }
+    }
+    if ($request) {
+      my $count = sysread $requests, $received, 65536, length $received;
+      $end->() if !$count;
+      for (take_requests(\$received)) {
+        my ($kind, $id, @fields) = @$_;
+        if ($kind eq 'run') {
+          $begin->(read_run($id, @fields), \&start_command);
+        } elsif ($kind eq 'tell') {
+          answer("told $porter $id $pid_of{$id}") if defined $pid_of{$id};
+        } else {
+          my $pid = fork;
+          if (!defined $pid) { answer("killed $porter $id -1") if !is_ending() }
+          elsif ($pid) { $kill_of{$pid} = $id }
+          else { kill_everything() }
+        }
+      }
+    }
+  }
+}
