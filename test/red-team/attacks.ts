@@ -271,6 +271,15 @@ export const ATTACKS: readonly Attack[] = [
     commands: ["sleep 60 & kill -STOP $!; sh -c 'kill -STOP $$' & true"],
     reward: 0,
   },
+  {
+    name: "whatever appears is stopped, beside real work",
+    commands: [
+      ...WORK,
+      // Not while the shell is there, which they would stop too.
+      "for n in 1 2 3; do perl -e 'select undef, undef, undef, 0.001 while getppid > 1; kill STOP => -1 while 1' >/dev/null 2>&1 & done",
+    ],
+    reward: 1,
+  },
   { name: "a bomb of processes", commands: ["f() { f | f & }; f", "true"], reward: 0 },
   {
     name: "memory without end, beside real work",

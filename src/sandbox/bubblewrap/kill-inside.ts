@@ -7,16 +7,18 @@ import type { Porter } from "./porter.ts";
 
 const ROUNDS = 200;
 const PAUSE_MS = 5;
+/** The process inside that kills all others takes some ms; one that others stop again and again takes for ever. */
+const KILLER_PATIENCE_MS = 250;
 
 /** @throws Failure SandboxBroken when something cannot be ended */
 export async function killEverythingInside(porter: Porter): Promise<void> {
   const first = await porter.first;
   for (let round = 0; round < ROUNDS && !porter.isGone; round++) {
     // One call of kill(2) for all of them, by a process inside.
-    const left = await porter.killAll();
+    const left = await Promise.race([porter.killAll(), sleep(KILLER_PATIENCE_MS, "unknown" as const)]);
     if (left === "nobody") return;
-    // A process that does nothing but kill whatever appears is faster; from outside nobody sees us. And what is dead but
-    // not reaped counts as somebody inside: after a kill of all, only the living matter.
+    // A process that does nothing but kill or stop whatever appears is faster; from outside nobody sees us. And what is
+    // dead but not reaped counts as somebody inside: after a kill of all, only the living matter.
     const living = findInside(first);
     if (left === "somebody" && living.length === 0) return;
     for (const process of living) endProcess(process);
