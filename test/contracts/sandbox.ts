@@ -669,6 +669,25 @@ export function sandboxContract(
       expect(await changesOf(sandbox)).toEqual({ "/app/a.txt": "modified file" });
     });
 
+    rule("are seen when size and time of a file of the image were put back", async ({ create, expect }) => {
+      const sandbox = await create();
+      const file = await output(
+        sandbox,
+        "f=/etc/passwd; [ -e $f ] || f=/bin/yes; printf $f; touch -r $f ref; tr a-z A-Z < $f > new; cat new > $f; touch -r ref $f; rm ref new",
+      );
+      expect(await changesOf(sandbox)).toEqual({ [file]: "modified file" });
+    });
+
+    rule("are seen when two that came at the same time changed places", async ({ create, expect }) => {
+      const files = [{ from: folderWith({ "a/f": "one\n", "b/f": "two\n" }), to: "/app" }];
+      const sandbox = await create({ image: { ...subject.image, files } });
+      await output(sandbox, "mv a c; mv b a; mv c b");
+      expect(await changesOf(sandbox)).toEqual({
+        "/app/a/f": "modified file",
+        "/app/b/f": "modified file",
+      });
+    });
+
     rule("are seen when one thing stands in another's place", async ({ create, expect }) => {
       const sandbox = await create({ image: placed() });
       await output(sandbox, "rm a.txt; mkdir a.txt; rm -r sub; ln -s /etc sub");

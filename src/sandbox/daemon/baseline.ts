@@ -1,49 +1,49 @@
-// What the root held at one moment, to compare with later: where no container engine can tell what changed, the daemon
-// can. Nobody inside can set the time of a file's last change (ctime), so it gives away whatever was put back.
-import type { BigIntStats } from "node:fs";
-import { targetOf, walkRoot } from "./describe.ts";
-import type { Changes, FileKind } from "./protocol.ts";
-
-interface Remembered {
-  readonly kind: FileKind;
-  /** Everything else that counts as a change. */
-  readonly state: string;
-}
+// What the root held before anybody worked in the sandbox, to compare with later. Nobody inside can set the time of a file's
+// last change (ctime), so it gives away whatever was put back.
+import { listPaths, listRoot, targetOf } from "./describe.ts";
+import type { Changes, ListedEntry, Listing } from "./protocol.ts";
 
 export class Baseline {
-  readonly #entries: ReadonlyMap<string, Remembered>;
+  /** Of JSON: a tenth of the memory that its entries would take, for what is looked at once, if at all. */
+  readonly #listing: Uint8Array;
+  /** What is otherwise than listed. */
+  readonly #own: Listing;
 
-  /** Remembers what is there now. */
-  constructor() {
-    this.#entries = readRoot();
+  /**
+   * @param listing JSON of a `Listing`; of what is there now when it is empty
+   * @param own paths that are compared with what is there now
+   */
+  constructor(listing: Uint8Array, own: readonly string[]) {
+    this.#listing = listing.length > 0 ? listing : Buffer.from(JSON.stringify(listRoot()));
+    this.#own = listPaths(own);
   }
 
-  /** Sorted by path. Folders that only contain changes are none; what a deleted folder held is deleted too. */
+  /**
+   * Sorted by path. Folders that only contain changes are none; what a deleted folder held is deleted too.
+   *
+   * @throws Refusal for what cannot be listed
+   */
   changes(): Changes {
-    const now = readRoot();
+    const before = new Map<string, ListedEntry>();
+    const listing: Listing = JSON.parse(Buffer.from(this.#listing).toString("utf8"));
+    for (const entry of [...listing, ...this.#own]) before.set(entry[0], entry);
     const changes: Changes = [];
-    for (const [path, entry] of now) {
-      const old = this.#entries.get(path);
-      const isModified = old !== undefined && (old.kind !== entry.kind || old.state !== entry.state);
-      if (old !== undefined && !isModified) continue;
-      const target = entry.kind === "link" ? targetOf(path) : null;
-      if (old === undefined) changes.push([path, "added", entry.kind, false, target]);
-      else changes.push([path, "modified", entry.kind, old.kind !== entry.kind, target]);
+    for (const entry of listRoot()) {
+      const [path, kind] = entry;
+      const old = before.get(path);
+      before.delete(path);
+      if (old !== undefined && isSame(old, entry)) continue;
+      const target = kind === "link" ? targetOf(path) : null;
+      if (old === undefined) changes.push([path, "added", kind, false, target]);
+      else changes.push([path, "modified", kind, old[1] !== kind, target]);
     }
-    for (const [path, { kind }] of this.#entries)
-      if (!now.has(path)) changes.push([path, "deleted", kind, false, null]);
+    for (const [path, kind] of before.values()) changes.push([path, "deleted", kind, false, null]);
     return changes.sort(([a], [b]) => (a < b ? -1 : 1));
   }
 }
 
-function readRoot(): ReadonlyMap<string, Remembered> {
-  const entries = new Map<string, Remembered>();
-  walkRoot((path, kind, stats) => entries.set(path, { kind, state: stateOf(kind, stats) }));
-  return entries;
-}
-
 /** A folder's times change with every name in it, which is a change of that name. */
-function stateOf(kind: FileKind, { mode, uid, gid, ctimeNs }: BigIntStats): string {
-  const access = `${mode & 0o7777n} ${uid} ${gid}`;
-  return kind === "folder" ? access : `${access} ${ctimeNs}`;
+function isSame([, kind, ...was]: ListedEntry, [, kindNow, ...is]: ListedEntry): boolean {
+  const counted = kind === "folder" ? 3 : was.length; // mode, uid, gid
+  return kind === kindNow && was.slice(0, counted).every((value, index) => value === is[index]);
 }

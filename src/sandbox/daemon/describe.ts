@@ -1,19 +1,16 @@
 // What is at paths of the sandbox, and what all of its root holds.
 import { type BigIntStats, lstatSync } from "node:fs";
+import { hasCode } from "../../store/file-errors.ts";
 import { pathOfText, readNames, readTarget } from "./path-text.ts";
-import type { Described, FileKind, Listing } from "./protocol.ts";
+import type { Described, FileKind, ListedEntry, Listing } from "./protocol.ts";
+import { Refusal } from "./refusal.ts";
 
 /** @returns null where nothing is */
 export function describe(path: string): Described | null {
   const stats = statsOf(path);
   if (stats === undefined) return null;
-  const kind = kindOf(stats);
-  return {
-    ...{ kind, mode: Number(stats.mode & 0o7777n), uid: Number(stats.uid), gid: Number(stats.gid) },
-    changed: `${stats.ctimeNs}`,
-    ...(kind === "folder" ? { names: namesIn(path) } : {}),
-    ...(kind === "link" ? { target: targetOf(path) } : {}),
-  };
+  const [, kind, mode, uid, gid, changed, inode] = listed(path, stats);
+  return { kind, mode, uid, gid, changed, inode };
 }
 
 /** @returns "" where the link is gone meanwhile */
@@ -25,29 +22,39 @@ export function targetOf(link: string): string {
   }
 }
 
-/** Every path of the root's own file system. */
+/**
+ * Every path of the root's own file system. Mounts are left out: they are of other ones.
+ *
+ * @throws Refusal where folders are deeper than any path
+ */
 export function listRoot(): Listing {
-  const listing: Listing = [];
-  walkRoot((path, kind, { mode, uid, gid }) =>
-    listing.push([path, kind, Number(mode & 0o7777n), Number(uid), Number(gid)]),
-  );
-  return listing;
-}
-
-/** Mounts are left out: they are of other file systems. */
-export function walkRoot(visit: (path: string, kind: FileKind, stats: BigIntStats) => void): void {
   const root = statsOf("/");
+  const listing: Listing = [];
   const waiting = [""];
   for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
     for (const name of namesIn(folder === "" ? "/" : folder)) {
       const path = `${folder}/${name}`;
-      const stats = statsOf(path);
+      const stats = statsOf(path, refuseTooDeep);
       // Of an overlay only folders are sure to tell the number of its own device (overlayfs.rst, "Inode properties").
       if (stats === undefined || (stats.isDirectory() && stats.dev !== root?.dev)) continue;
-      visit(path, kindOf(stats), stats);
+      listing.push(listed(path, stats));
       if (stats.isDirectory()) waiting.push(path);
     }
   }
+  return listing;
+}
+
+export function listPaths(paths: readonly string[]): Listing {
+  return paths.flatMap(path => {
+    const stats = statsOf(path);
+    return stats === undefined ? [] : [listed(path, stats)];
+  });
+}
+
+function listed(path: string, stats: BigIntStats): ListedEntry {
+  const { mode, uid, gid, ctimeNs, ino } = stats;
+  const numbers = [Number(mode & 0o7777n), Number(uid), Number(gid)] as const;
+  return [path, kindOf(stats), ...numbers, `${ctimeNs}`, `${ino}`];
 }
 
 function kindOf(stats: BigIntStats): FileKind {
@@ -56,12 +63,18 @@ function kindOf(stats: BigIntStats): FileKind {
   return stats.isSymbolicLink() ? "link" : "other";
 }
 
-function statsOf(path: string): BigIntStats | undefined {
+/** @returns undefined for nothing, or a file where its folder should be, unless that is refused */
+function statsOf(path: string, refuse?: (error: unknown) => void): BigIntStats | undefined {
   try {
     return lstatSync(pathOfText(path), { bigint: true });
-  } catch {
-    return undefined; // nothing, or a file where its folder should be
+  } catch (error) {
+    refuse?.(error);
+    return undefined;
   }
+}
+
+function refuseTooDeep(error: unknown): void {
+  if (hasCode(error, "ENAMETOOLONG")) throw new Refusal("there are folders deeper than any path");
 }
 
 function namesIn(folder: string): string[] {

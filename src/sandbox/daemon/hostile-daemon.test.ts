@@ -148,13 +148,13 @@ describe("frames", () => {
 
 describe("answers", () => {
   test("of any content are an answer of that operation, or end the sandbox by a name", async () => {
-    const operation = fc.constantFrom("kill-agents", "status", "mark", "recall" as const);
+    const operation = fc.constantFrom("kill-agents", "status", "note", "recall" as const);
     await fc.assert(
       fc.asyncProperty(operation, fc.jsonValue(), async (op, value) => {
         const { client, close } = await hostile(answering(() => [value]));
-        const failure = await endOf(client.call({ op } as { op: "mark" }));
+        const failure = await endOf(client.call({ op } as { op: "note" }));
         const isOne =
-          op === "mark" &&
+          op === "note" &&
           value !== null &&
           typeof value === "object" &&
           !Array.isArray(value) &&
@@ -231,9 +231,16 @@ describe("answers", () => {
   });
 
   test("in bodies are read with the same distrust", async () => {
-    const texts = ["", "{", "[[1]]", '[["etc/passwd","added","file",false,null]]', `[${"0,".repeat(MIB)}0]`];
+    const paths = ["etc/passwd", "/", "/a/", "//a", "/./a", "/a/../b", "/a/.."];
+    const texts = [
+      ...["", "{", "[[1]]", `[${"0,".repeat(MIB)}0]`],
+      ...paths.map(path => JSON.stringify([[path, "added", "file", false, null]])),
+    ];
     for (const text of texts) {
-      const { client } = await hostile(answering(() => [{}, Buffer.from(text)]));
+      const { client } = await hostile(
+        answering(() => [{}, Buffer.from(text)]),
+        { patienceMs: 20_000 },
+      );
       const { body } = await client.call({ op: "changes" });
       expect(await endOf((async () => parseBody(client, body, Changes, "changes"))())).toMatchObject(BROKEN);
     }

@@ -18,8 +18,9 @@ import type {
 import { WhileQuiet } from "../while-quiet.ts";
 import type { DaemonClient } from "./client.ts";
 import { type DaemonSandbox, ENDLESS_DOWNLOAD } from "./daemon-sandbox.ts";
-import { carriedWithout, type Difference } from "./difference.ts";
-import { PIECE_BYTES } from "./protocol.ts";
+import { carriedWithout, type Difference, differenceOf } from "./difference.ts";
+import { parseBody } from "./parse-body.ts";
+import { Changes, PIECE_BYTES } from "./protocol.ts";
 
 /** Longest time that a timer of Node can wait. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -27,8 +28,6 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 export interface ContainerPlace {
   readonly client: DaemonClient;
   readonly sandbox: DaemonSandbox;
-  /** What differs from the image now. */
-  readonly difference: () => Promise<Difference>;
   /** A fresh sandbox of the same spec, none of whose changes are this one's. */
   readonly createAnother: (spec: SandboxSpec, lease: Lease) => Promise<LeasedSandbox>;
   /** Removes it and all that was kept about it. Called again when it failed. */
@@ -74,7 +73,7 @@ export class LeasedSandbox implements Sandbox {
   }
 
   async changedFiles(): Promise<readonly FileChange[]> {
-    return (await this.#difference.get(this.#place.difference)).changes;
+    return (await this.#differenceNow()).changes;
   }
 
   async successor(
@@ -84,7 +83,7 @@ export class LeasedSandbox implements Sandbox {
     await this.killAgents();
     const [made, found] = await Promise.allSettled([
       this.#place.createAnother({ ...this.#spec, network }, lease),
-      this.#difference.get(this.#place.difference),
+      this.#differenceNow(),
     ]);
     if (made.status === "rejected") throw made.reason;
     try {
@@ -112,6 +111,16 @@ export class LeasedSandbox implements Sandbox {
       throw error;
     });
     return this.#ending;
+  }
+
+  #differenceNow(): Promise<Difference> {
+    const { client } = this.#place;
+    return this.#difference.get(async () => {
+      const { value, body } = await client.call({ op: "changes" });
+      if (value.refused !== undefined)
+        throw broken(nameOf(this.lease), `its files cannot be listed: ${value.refused}`);
+      return differenceOf(parseBody(client, body, Changes, "changes"));
+    });
   }
 
   async #end(reason: string): Promise<void> {

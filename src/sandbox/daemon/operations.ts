@@ -8,9 +8,9 @@ import { describe, listRoot } from "./describe.ts";
 import { makeFolder } from "./folders.ts";
 import { limitFileSize } from "./kernel.ts";
 import { killEverything } from "./kill-everything.ts";
-import type { Operation } from "./protocol.ts";
+import type { Changes, Listing, Operation } from "./protocol.ts";
 import { Reaper } from "./reaper.ts";
-import { refusable } from "./refusal.ts";
+import { refusable, refusalOf } from "./refusal.ts";
 import { Terminals } from "./terminals.ts";
 import { Transfers } from "./transfers.ts";
 
@@ -43,16 +43,14 @@ export class Operations {
       case "open":
         return this.#open(asked);
       case "mark":
-        this.#baseline ??= new Baseline();
-        return { value: {} };
+        return { value: refusable(() => this.#mark(asked, body)) };
       case "note":
         this.#notes = body;
         return { value: {} };
       case "recall":
         return { value: { isNoted: this.#notes !== undefined }, body: this.#notes };
       case "changes":
-        if (this.#baseline === undefined) throw new Error("changes since no mark");
-        return { value: {}, body: Buffer.from(JSON.stringify(this.#baseline.changes())) };
+        return this.#changes();
       case "exec":
         return this.#commands.run(asked, body);
       case "attach":
@@ -97,7 +95,7 @@ export class Operations {
       case "describe":
         return { value: { entries: asked.paths.map(describe) } };
       case "list":
-        return { value: {}, body: Buffer.from(JSON.stringify(listRoot())) };
+        return listed(listRoot);
       case "kill-agents":
         return { value: { isEmpty: await killEverything(() => this.#reaper.reapOrphans()) } };
       case "status":
@@ -121,6 +119,16 @@ export class Operations {
     return { value: refusable(() => made.forEach(makeFolder)) };
   }
 
+  #mark({ own }: Asked<"mark">, listing: Uint8Array): void {
+    this.#baseline ??= new Baseline(listing, own);
+  }
+
+  #changes(): Answered<"changes"> {
+    const baseline = this.#baseline;
+    if (baseline === undefined) throw new Error("changes since no mark");
+    return listed(() => baseline.changes());
+  }
+
   /** Whatever becomes of the driver, nothing here outlives the lease. */
   #awaitDeadline(deadlineMs: number): void {
     clearTimeout(this.#deadline);
@@ -129,6 +137,14 @@ export class Operations {
       () => (leftMs > LONGEST_TIMER_MS ? this.#awaitDeadline(deadlineMs) : this.#end()),
       Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS),
     );
+  }
+}
+
+function listed(list: () => Listing | Changes): Answered<"list" | "changes"> {
+  try {
+    return { value: {}, body: Buffer.from(JSON.stringify(list())) };
+  } catch (error) {
+    return { value: refusalOf(error) };
   }
 }
 

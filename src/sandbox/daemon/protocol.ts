@@ -11,6 +11,8 @@ const Text = z.string();
 /** Why something was not done, in words for a person. */
 const Reason = z.string().max(20_000);
 const Path = z.string().regex(/^\/[^\0]*$/);
+/** Of an entry, as a walk from the root comes to it: nothing of it could be written otherwise. */
+const EntryPath = z.string().regex(/^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/);
 const Size = z.int().nonnegative();
 const Id = z.string().min(1).max(500);
 
@@ -42,8 +44,11 @@ export const Operation = z.discriminatedUnion("op", [
     /** Of one file that anything here writes. It can be lowered later, not raised. */
     fileLimitBytes: Size.optional(),
   }),
-  /** From here on changes count. */
-  z.strictObject({ op: z.literal("mark") }),
+  /**
+   * From here on changes count. The body is JSON of the `Listing` to compare with, but for some paths that are compared with
+   * what is there now; all are when there is no body.
+   */
+  z.strictObject({ op: z.literal("mark"), own: z.array(Path) }),
   /** Keeps the body for drivers to come: whoever recalls it finds a sandbox that is ready. */
   z.strictObject({ op: z.literal("note") }),
   z.strictObject({ op: z.literal("recall") }),
@@ -160,21 +165,28 @@ export const Described = z.strictObject({
   gid: z.int(),
   /** Of the last change of anything about it, in ns. Nobody inside can set it. */
   changed: Text,
-  /** What a folder holds. */
-  names: listOf(Text).optional(),
-  /** Where a link leads, as it is written in it. */
-  target: Text.optional(),
+  /** Its number in its file system: two that came at the same time have different ones. */
+  inode: Text,
 });
 export type Described = z.infer<typeof Described>;
 
-export const Listing = listOf(
-  z.tuple([Path.describe("path"), FileKind, z.int().describe("mode"), z.int(), z.int()]),
-);
+/** Kept in memory and sent around by the ten thousand, hence without names. */
+export const ListedEntry = z.tuple([
+  EntryPath.describe("path"),
+  FileKind,
+  z.int().describe("mode"),
+  z.int().describe("uid"),
+  z.int().describe("gid"),
+  Text.describe("changed"),
+  Text.describe("inode"),
+]);
+export type ListedEntry = z.infer<typeof ListedEntry>;
+export const Listing = listOf(ListedEntry);
 export type Listing = z.infer<typeof Listing>;
 
 export const Changes = listOf(
   z.tuple([
-    Path.describe("path"),
+    EntryPath.describe("path"),
     z.enum(["added", "modified", "deleted"]),
     /** Of what is there now, or was. */
     FileKind,
@@ -187,12 +199,12 @@ export type Changes = z.infer<typeof Changes>;
 /** The answer to each operation, untrusted where an agent may have got hold of the daemon. */
 export const Answers = {
   open: z.strictObject({ refused: Reason.optional() }),
-  mark: z.strictObject({}),
+  mark: z.strictObject({ refused: Reason.optional() }),
   note: z.strictObject({}),
   /** The body is what was noted. */
   recall: z.strictObject({ isNoted: z.boolean() }),
   /** The body is JSON of `Changes`. */
-  changes: z.strictObject({}),
+  changes: z.strictObject({ refused: Reason.optional() }),
   exec: z.strictObject({
     end: End,
     durationMs: z.number().nonnegative(),
@@ -235,7 +247,7 @@ export const Answers = {
   "download-stop": z.strictObject({}),
   describe: z.strictObject({ entries: listOf(Described.nullable()) }),
   /** The body is JSON of `Listing`. */
-  list: z.strictObject({}),
+  list: z.strictObject({ refused: Reason.optional() }),
   "kill-agents": z.strictObject({ isEmpty: z.boolean() }),
   status: z.strictObject({
     pid: z.int(),

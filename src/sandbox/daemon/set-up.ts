@@ -10,7 +10,6 @@ import { readTarEntries } from "../tar-entries.ts";
 import type { DaemonClient } from "./client.ts";
 import type { DaemonSandbox } from "./daemon-sandbox.ts";
 import { describePaths } from "./describe-paths.ts";
-import type { Described } from "./protocol.ts";
 import { HOLD_WORDS } from "./toolkit.ts";
 
 /** What a Harbor task expects to find, whatever the image. */
@@ -31,18 +30,19 @@ export interface SetUpPlan {
   readonly lease: Lease;
   /** Of one file; that of the container itself when not given. */
   readonly fileLimitBytes?: number;
+  /** JSON of a `Listing`: what the image holds, where that is known. */
+  readonly listing?: Uint8Array;
 }
 
 /**
- * First: folders, deadline, and the spec's files.
+ * First: folders, deadline, and the spec's files. From then on changes count.
  *
- * @returns what was made and placed, as it is before the entry point runs
  * @throws InputError when image and spec do not go together
  */
 export async function placeSandbox(
   { client, sandbox }: { readonly client: DaemonClient; readonly sandbox: DaemonSandbox },
-  { spec, image, lease, fileLimitBytes }: SetUpPlan,
-): Promise<ReadonlyMap<string, Described>> {
+  { spec, image, lease, fileLimitBytes, listing }: SetUpPlan,
+): Promise<void> {
   const folders = [...FOLDERS, image.workdir, spec.workdir];
   const existing = await describePaths(client, folders.flatMap(pathsTo));
   const { value } = await client.call({
@@ -52,7 +52,8 @@ export async function placeSandbox(
   if (value.refused !== undefined) throw unusable(image, value.refused);
   const files = await placeFiles(sandbox, spec);
   const made = folders.flatMap(pathsTo).filter(path => !existing.has(path));
-  return describePaths(client, [...new Set([...made, ...files])]);
+  const marked = await client.call({ op: "mark", own: [...new Set([...made, ...files])] }, listing);
+  if (marked.value.refused !== undefined) throw unusable(image, marked.value.refused);
 }
 
 /** Then: the image's entry point and its health check. What they change is a change. @throws InputError when they fail */
@@ -138,7 +139,7 @@ function surroundings(spec: SandboxSpec, { workdir, env, user }: ContainerImage)
   };
 }
 
-function unusable(image: ContainerImage, reason: string): InputError {
+export function unusable(image: ContainerImage, reason: string): InputError {
   return new InputError({
     what: `the image cannot be used: ${reason}`,
     where: image.id,

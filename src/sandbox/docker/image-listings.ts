@@ -1,63 +1,65 @@
-// What images hold. One never changes, so it is looked at once: in a container of its own in which nothing else runs.
-import { Failure } from "../../failure/errors.ts";
-import { DaemonClient } from "../daemon/client.ts";
-import { DriverDoor } from "../daemon/driver-door.ts";
-import { makeToken } from "../daemon/handshake.ts";
-import { lost, nameOf } from "../daemon/leased-sandbox.ts";
+// What images hold, as every sandbox of them has it: the layers are the same files for all. It is read in the first one,
+// before anything in it was changed, and is what the others are compared with.
+import type { ContainerImage } from "../container-image.ts";
+import type { DaemonClient } from "../daemon/client.ts";
+import { describePaths } from "../daemon/describe-paths.ts";
+import { isOfEngine } from "../daemon/difference.ts";
 import { parseBody } from "../daemon/parse-body.ts";
-import { Listing } from "../daemon/protocol.ts";
-import { memoryKills } from "../memory-kills.ts";
-import { createContainer, removeContainer, startContainer } from "./container.ts";
-import { whyEnded } from "./container-end.ts";
-import type { ImageEntry } from "./file-changes.ts";
-import { thisDriver } from "./ownership.ts";
-import { type Place, planContainer } from "./place.ts";
-import { removeSandboxFolder, sandboxFolder } from "./sandbox-folder.ts";
+import { type ListedEntry, Listing } from "../daemon/protocol.ts";
+import { unusable } from "../daemon/set-up.ts";
 
-const LISTING_LIFE_MS = 300_000;
+/** Some megabytes each. */
+const KEPT_IMAGES = 32;
+const WITNESSES = 100;
+
+interface Known {
+  /** JSON of a `Listing`. */
+  readonly listing: Uint8Array;
+  readonly witnesses: readonly ListedEntry[];
+}
 
 export class ImageListings {
-  readonly #place: Place;
-  readonly #known = new Map<string, Promise<ReadonlyMap<string, ImageEntry>>>();
+  readonly #known = new Map<string, Promise<Known>>();
 
-  constructor(place: Place) {
-    this.#place = place;
+  /**
+   * @param client of a sandbox in which nothing was changed yet
+   * @returns JSON of a `Listing` that is true of it
+   * @throws InputError when its files cannot be listed
+   */
+  async findOrRead(image: ContainerImage, client: DaemonClient): Promise<Uint8Array> {
+    const known = await this.#known.get(image.id)?.catch(() => undefined);
+    if (known !== undefined && (await isTrueOf(client, known))) return known.listing;
+    const read = readListing(image, client);
+    this.#known.delete(image.id);
+    this.#known.set(image.id, read);
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > KEPT_IMAGES && oldest !== undefined) this.#known.delete(oldest);
+    return (await read).listing;
   }
+}
 
-  list(imageId: string): Promise<ReadonlyMap<string, ImageEntry>> {
-    const known = this.#known.get(imageId);
-    if (known !== undefined) return known;
-    const listing = this.#readImage(imageId);
-    this.#known.set(imageId, listing);
-    listing.catch(() => this.#known.delete(imageId));
-    return listing;
-  }
+async function readListing(image: ContainerImage, client: DaemonClient): Promise<Known> {
+  const { value, body } = await client.call({ op: "list" });
+  if (value.refused !== undefined) throw unusable(image, value.refused);
+  const listing = parseBody(client, body, Listing, "entries of an image");
+  return { listing: body, witnesses: chooseWitnesses(listing) };
+}
 
-  async #readImage(imageId: string): Promise<ReadonlyMap<string, ImageEntry>> {
-    const { engine } = this.#place;
-    const id = `listing of ${imageId} by ${thisDriver()}`;
-    const lease = { id, generation: 1, deadlineMs: Date.now() + LISTING_LIFE_MS };
-    const folder = sandboxFolder(this.#place.folder, lease);
-    const plan = planContainer(this.#place, folder, {
-      ...{ imageId, spec: { network: "none", diskBytes: 1 << 20 } as const, lease },
-    });
-    const container = await createContainer(engine, plan);
-    if (container === undefined)
-      throw new Failure("SandboxUnavailable", `${folder.name} is there already`, { retryable: true });
-    const life = { what: nameOf(lease), killsBefore: memoryKills() };
-    const whyGone = () => whyEnded(engine, container, life).catch(() => undefined);
-    const way = { folder: plan.doorFolder, token: makeToken(), isGrant: true, whyGone };
-    const door = await DriverDoor.open(way);
-    const client = new DaemonClient(() => door.connect());
-    try {
-      await startContainer(engine, container, plan);
-      const { body } = await client.call({ op: "list" });
-      const listing = parseBody(client, body, Listing, "entries of an image");
-      return new Map(listing.map(([path, kind, mode, uid, gid]) => [path, { kind, mode, uid, gid }]));
-    } finally {
-      client.lose(lost(nameOf(lease), "it was looked at"));
-      door.close();
-      await removeContainer(engine, container).finally(() => removeSandboxFolder(folder));
-    }
-  }
+/** From the file that came first to the one that came last, so that every layer of some size has one. */
+function chooseWitnesses(listing: Listing): readonly ListedEntry[] {
+  const files = listing
+    .filter(([path, kind]) => kind === "file" && !isOfEngine(path))
+    .sort(([, , , , , a], [, , , , , b]) => (a < b ? -1 : 1));
+  const step = Math.ceil(files.length / WITNESSES);
+  return files.filter((_, index) => index % step === 0 || index === files.length - 1);
+}
+
+/** It is not where the engine copies images for each container, nor when it has unpacked this one anew. */
+async function isTrueOf(client: DaemonClient, { witnesses }: Known): Promise<boolean> {
+  const paths = witnesses.map(([path]) => path);
+  const now = await describePaths(client, paths);
+  return witnesses.every(([path, , , , , changed, inode]) => {
+    const entry = now.get(path);
+    return entry?.changed === changed && entry.inode === inode;
+  });
 }

@@ -12,7 +12,6 @@ import { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
 import { DriverDoor } from "../daemon/driver-door.ts";
 import { makeToken } from "../daemon/handshake.ts";
 import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
-import type { Described } from "../daemon/protocol.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { openToolkit } from "../daemon/toolkit.ts";
 import { memoryKills } from "../memory-kills.ts";
@@ -20,7 +19,6 @@ import { OwnSandboxes } from "../own-sandboxes.ts";
 import { openRunFolder } from "../run-folder.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { TokenBucket } from "../token-bucket.ts";
-import { differenceOf } from "./changes.ts";
 import {
   type ContainerPlan,
   createContainer,
@@ -82,11 +80,10 @@ export class DockerProvider implements SandboxProvider {
   readonly #place: Place;
   readonly #bucket: TokenBucket;
   readonly #sandboxes = new OwnSandboxes<LeasedSandbox>();
-  readonly #listings: ImageListings;
+  readonly #listings = new ImageListings();
 
   constructor(place: Place) {
     this.#place = place;
-    this.#listings = new ImageListings(place);
     this.#bucket = new TokenBucket(place.creation);
   }
 
@@ -102,6 +99,7 @@ export class DockerProvider implements SandboxProvider {
     const record = readRecord(folder);
     if (record === undefined) return undefined;
     assertUnowned(record);
+    if (!record.isReady) return undefined;
     if ((await whyEnded(this.#place.engine, record.container, lifeOf(record))) !== undefined)
       return undefined;
     return this.#sandboxes.once(lease, () => this.#takeOver(folder, record));
@@ -165,11 +163,11 @@ export class DockerProvider implements SandboxProvider {
     if (typeof container !== "string") return container;
     const token = makeToken();
     const record: SandboxRecord = {
-      ...{ lease, container, door: plan.doorFolder, imageId: image.id, token, driver: thisDriver() },
+      ...{ lease, container, door: plan.doorFolder, token, driver: thisDriver() },
       spec: { ...spec, network, image: wanted, env: { ...spec.env } },
       imageEnv: { ...image.env },
       ...(image.user === undefined ? {} : { imageUser: image.user }),
-      placed: [],
+      isReady: false,
       killsBefore: memoryKills(),
     };
     let door: DriverDoor | undefined;
@@ -179,10 +177,12 @@ export class DockerProvider implements SandboxProvider {
       await startContainer(engine, container, plan);
       if (spec.services !== undefined) await startServices(engine, container, plan, spec.services);
       const connected = this.#connect(door, record);
-      const placed = await placeSandbox(connected, { spec, image, lease });
-      await startImage(connected.client, { spec, image });
-      writeRecord(folder, { ...record, placed: [...placed] });
-      return this.#sandbox(folder, record, { door, ...connected, placed });
+      const { client } = connected;
+      const listing = await this.#listings.findOrRead(image, client);
+      await placeSandbox(connected, { spec, image, lease, listing });
+      await startImage(client, { spec, image });
+      writeRecord(folder, { ...record, isReady: true });
+      return this.#sandbox(folder, record, { door, ...connected });
     } catch (error) {
       door?.close();
       if (spec.services !== undefined) await removeServices(engine, plan.name).catch(() => undefined); // as swept
@@ -197,11 +197,7 @@ export class DockerProvider implements SandboxProvider {
     const record = readRecord(folder);
     if (record !== undefined) {
       assertUnowned(record);
-      // One whose set-up was not finished has no list of what was placed.
-      if (
-        record.placed.length > 0 &&
-        (await whyEnded(engine, record.container, lifeOf(record))) === undefined
-      )
+      if (record.isReady && (await whyEnded(engine, record.container, lifeOf(record))) === undefined)
         return this.#takeOver(folder, record);
     }
     await removeServices(engine, folder.name);
@@ -222,7 +218,7 @@ export class DockerProvider implements SandboxProvider {
       writeRecord(folder, record);
       const connected = this.#connect(door, record);
       await connected.client.call({ op: "status" });
-      return this.#sandbox(folder, record, { door, ...connected, placed: new Map(record.placed) });
+      return this.#sandbox(folder, record, { door, ...connected });
     } catch (error) {
       door.close();
       throw error;
@@ -247,21 +243,16 @@ export class DockerProvider implements SandboxProvider {
 
   #sandbox(
     folder: SandboxFolder,
-    { spec, lease, container, imageId }: SandboxRecord,
+    { spec, lease, container }: SandboxRecord,
     connected: {
       readonly door: DriverDoor;
       readonly client: DaemonClient;
       readonly sandbox: DaemonSandbox;
-      readonly placed: ReadonlyMap<string, Described>;
     },
   ): LeasedSandbox {
-    const { client, sandbox, door, placed } = connected;
+    const { client, sandbox, door } = connected;
     return new LeasedSandbox(spec, lease, {
       ...{ client, sandbox },
-      difference: async () => {
-        const image = await this.#listings.list(imageId);
-        return differenceOf(this.#place.engine, { container, lease, client }, { image, placed });
-      },
       // Services and what they hold stay: the next one comes onto their network.
       createAnother: ({ services, ...another }, anotherLease) =>
         services === undefined

@@ -4,7 +4,6 @@ import { createHash, randomBytes } from "node:crypto";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { Described } from "../daemon/protocol.ts";
 import { DockerImageSpec, RecordedSpec } from "../recorded-spec.ts";
 import type { Lease } from "../sandbox.ts";
 
@@ -47,7 +46,6 @@ export const SandboxRecord = z.strictObject({
   container: Text,
   /** The folder with the way in. */
   door: Text,
-  imageId: Text,
   token: z.string().regex(/^[0-9a-f]{64}$/),
   /** As of `formatProcess`. */
   driver: Text,
@@ -57,7 +55,8 @@ export const SandboxRecord = z.strictObject({
   }),
   imageEnv: z.record(Text, Text),
   imageUser: Text.optional(),
-  placed: z.array(z.tuple([Text, Described])).readonly(),
+  /** Its set-up has come to its end. */
+  isReady: z.boolean(),
   /** How often the machine's kernel had killed for want of memory when it was made. */
   killsBefore: z.number(),
 });

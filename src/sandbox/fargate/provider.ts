@@ -7,10 +7,7 @@ import { assertSpec } from "../assert-spec.ts";
 import type { DaemonClient } from "../daemon/client.ts";
 import { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
 import { type DialOptions, dialDaemon } from "../daemon/dialer.ts";
-import { differenceOf } from "../daemon/difference.ts";
 import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
-import { parseBody } from "../daemon/parse-body.ts";
-import { Changes } from "../daemon/protocol.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { OwnSandboxes } from "../own-sandboxes.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
@@ -163,7 +160,6 @@ export class FargateProvider implements SandboxProvider {
     try {
       const sandbox = daemonSandbox(client, making);
       await placeSandbox({ client, sandbox }, { spec, image, lease, fileLimitBytes: spec.diskBytes });
-      await client.call({ op: "mark" });
       await startImage(client, { spec, image });
       await client.call({ op: "note" }, encodeNotes(making));
       return this.#sandbox(task, container, { ...making, client });
@@ -191,10 +187,6 @@ export class FargateProvider implements SandboxProvider {
     task.users.add(container);
     return new LeasedSandbox(making.spec, lease, {
       ...{ client, sandbox: daemonSandbox(client, making) },
-      difference: async () => {
-        const { body } = await client.call({ op: "changes" });
-        return differenceOf(parseBody(client, body, Changes, "changes"));
-      },
       createAnother: (spec, anotherLease) => this.#another(task, { ...making, spec, lease: anotherLease }),
       remove: async () => {
         await this.#release(task, container, "its driver is done with it");

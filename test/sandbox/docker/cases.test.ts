@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { capturedBytes, capturedText } from "../../../src/sandbox/captured-text.ts";
 import { Engine } from "../../../src/sandbox/docker/engine.ts";
 import { createDockerProvider, type DockerProvider } from "../../../src/sandbox/docker/provider.ts";
@@ -299,6 +299,24 @@ describe.skipIf(noDocker !== undefined)(`in a container${why}`, { timeout: 120_0
     await make("two");
     expect(await output("cat /version", {}, first)).toBe("one");
     expect(await output("cat /version", {}, await create(spec))).toBe("two");
+  });
+
+  test("an image that was removed and is there anew has the same files, none of which has changed", async () => {
+    const spec = {
+      image: { kind: "docker", reference: await importImage("t1-test/anew:1"), files: [] },
+    } as const;
+    const sandbox = await create(spec);
+    await sandbox[Symbol.asyncDispose]();
+    const folder = mkdtempSync(join(tmpdir(), "t1-anew-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const docker = (...words: string[]) => execFileSync("docker", words, { encoding: "utf8" });
+    const id = () => docker("image", "inspect", "--format", "{{.Id}}", "t1-test/anew:1");
+    const before = id();
+    docker("save", "--output", join(folder, "image"), "t1-test/anew:1");
+    docker("rmi", "t1-test/anew:1");
+    docker("load", "--input", join(folder, "image"));
+    expect(id()).toBe(before);
+    expect(await (await create(spec)).changedFiles()).toEqual([]);
   });
 
   test("verifiers#2236: files of the task lie where the task says", async () => {
