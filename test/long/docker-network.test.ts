@@ -14,8 +14,17 @@ import { hasBusybox } from "../sandbox/local-daemon.ts";
 
 const MACHINE = `t1-machine-${process.pid}`;
 const WORLD = `t1-world-${process.pid}`;
-/** Of the world (RFC 5737), where clouds answer for credentials, and the machine's own. */
-const SERVERS = { world: "203.0.113.1", metadata: "169.254.169.254", loopback: "127.0.0.1" } as const;
+/** Of the world (RFC 5737, RFC 3849), where clouds answer for credentials, and the machine's own. */
+const SERVERS = {
+  world: "203.0.113.1",
+  world6: "2001:db8::1",
+  metadata: "169.254.169.254",
+  amazon6: "fd00:ec2::254",
+  google6: "fd20:ce::254",
+  loopback: "127.0.0.1",
+} as const;
+const WORLD_ONLY = ["world", "world6"];
+const CONTAINERS_6 = "fd00:c::/64";
 
 /** Why it is left out here. */
 function problem(): string | undefined {
@@ -64,20 +73,26 @@ describe.skipIf(missing !== undefined)(`a container's network${why}`, { timeout:
     }
     ip("-n", MACHINE, "link", "add", "uplink", "type", "veth", "peer", "name", "downlink", "netns", WORLD);
     ip("-n", MACHINE, "address", "add", "203.0.113.2/24", "dev", "uplink");
+    ip("-n", MACHINE, "address", "add", "2001:db8::2/64", "dev", "uplink", "nodad");
     for (const address of [`${SERVERS.world}/24`, `${SERVERS.metadata}/32`])
       ip("-n", WORLD, "address", "add", address, "dev", "downlink");
+    for (const address of [`${SERVERS.world6}/64`, `${SERVERS.amazon6}/128`, `${SERVERS.google6}/128`])
+      ip("-n", WORLD, "address", "add", address, "dev", "downlink", "nodad");
     ip("-n", MACHINE, "link", "set", "uplink", "up");
     ip("-n", WORLD, "link", "set", "downlink", "up");
     ip("-n", MACHINE, "route", "add", "default", "via", SERVERS.world);
-    await serve(WORLD, SERVERS.world);
-    await serve(WORLD, SERVERS.metadata);
-    await serve(MACHINE, SERVERS.loopback);
+    ip("-n", MACHINE, "-6", "route", "add", "default", "via", SERVERS.world6);
+    ip("-n", WORLD, "-6", "route", "add", CONTAINERS_6, "via", "2001:db8::2");
+    const { loopback, ...others } = SERVERS;
+    for (const address of Object.values(others)) await serve(WORLD, address);
+    await serve(MACHINE, loopback);
     const folders = ["data", "exec"].flatMap(name => [`--${name}-root`, join(folder, name)]);
     startIn(
       MACHINE,
       // Its mounts go with it.
       ...["unshare", "--mount", "dockerd"],
       ...folders,
+      ...["--ipv6", "--fixed-cidr-v6", CONTAINERS_6],
       "--pidfile",
       join(folder, "pid"),
       "--host",
@@ -129,10 +144,10 @@ describe.skipIf(missing !== undefined)(`a container's network${why}`, { timeout:
 
   test("public reaches the world, and neither the machine's loopback nor what tells its credentials", async () => {
     const sandbox = await create("public");
-    expect(await reached(sandbox)).toEqual(["world"]);
+    expect(await reached(sandbox)).toEqual(WORLD_ONLY);
     // Root inside can change neither that nor its rights.
     const change =
-      "ip route del 169.254.0.0/16; ip route replace default via 172.17.0.1; ip link set eth0 down";
+      "ip route del 169.254.0.0/16; ip -6 route del fd00:ec2::/32; ip route replace default via 172.17.0.1; ip link set eth0 down";
     expect((await sandbox.exec(change, { timeoutMs: 60_000 })).end).not.toEqual({
       kind: "exited",
       exitCode: 0,
@@ -140,13 +155,13 @@ describe.skipIf(missing !== undefined)(`a container's network${why}`, { timeout:
     expect(await output(sandbox, "grep -h Cap /proc/1/status /proc/self/status | grep -E 'Eff|Bnd'")).toBe(
       ["CapEff", "CapBnd", "CapEff", "CapBnd"].map(name => `${name}:\t00000000000404fb\n`).join(""),
     );
-    expect(await reached(sandbox)).toEqual(["world"]);
+    expect(await reached(sandbox)).toEqual(WORLD_ONLY);
   });
 
   test("public is a successor's where the agent had none, and the other way round", async () => {
     const lease = () => ({ id: `network/${count++}`, generation: 1, deadlineMs: Date.now() + 600_000 });
     for (const [from, to, reaches] of [
-      ["none", "public", ["world"]],
+      ["none", "public", WORLD_ONLY],
       ["public", "none", []],
     ] as const) {
       const next = await (await create(from)).successor(lease(), { without: [], network: to });
