@@ -229,7 +229,8 @@ export interface Sandbox extends AsyncDisposable {
    * A fresh sandbox of the same spec with this one's changed files and none of its processes. It may have some more room,
    * so that something can be written where this one is full. This one's processes are ended; it may be disposed of at once.
    *
-   * @param options.without absolute paths that stay as the image has them, with what is below them
+   * @param options.without absolute paths that stay as the image has them, with what is below them; the fresh sandbox may be
+   * made while these are still being found out, and is ended when they cannot be
    * @param options.network of the new one where a sandbox has one network for all its commands; the spec's when not given
    * @returns `refused` when what was left cannot be carried
    */
@@ -237,7 +238,7 @@ export interface Sandbox extends AsyncDisposable {
 }
 
 export interface SuccessorOptions {
-  readonly without: readonly string[];
+  readonly without: readonly string[] | Promise<readonly string[]>;
   readonly network?: SandboxSpec["network"];
 }
 

@@ -65,43 +65,42 @@ export async function runVerifier(
 ): Promise<VerifierRun> {
   try {
     await sandbox.killAgents();
-    const changes = await sandbox.changedFiles();
-    return await new Grading(sandbox, changes, input, services).run();
+    return await new Grading(sandbox, input, services).run();
   } catch (error) {
     return { ...brokenSandbox(error), isBrokenByAgent: true };
   }
 }
 
+/** What the agent changed, and what of that would run on its own. */
+interface Found {
+  readonly changes: readonly FileChange[];
+  readonly suspects: Suspects;
+  readonly shadows: readonly FileChange[];
+}
+
 class Grading {
   readonly #sandbox: Sandbox;
-  readonly #changes: readonly FileChange[];
   readonly #input: VerifierInput;
   readonly #services: VerifierServices;
   readonly #opened: Sandbox[] = [];
-  readonly #suspects: Suspects;
-  #shadows: readonly FileChange[] = [];
+  readonly #found: Promise<Found>;
   #kept: VerifierRun["kept"];
 
-  constructor(
-    sandbox: Sandbox,
-    changes: readonly FileChange[],
-    input: VerifierInput,
-    services: VerifierServices,
-  ) {
+  constructor(sandbox: Sandbox, input: VerifierInput, services: VerifierServices) {
     this.#sandbox = sandbox;
-    this.#changes = changes;
     this.#input = input;
     this.#services = services;
-    this.#suspects = findSuspects(changes, { workdir: input.spec.workdir, path: this.#path });
+    this.#found = this.#find();
   }
 
   async run(): Promise<VerifierRun> {
+    // A clean sandbox is made while it is found out what it is given.
+    const early = this.#input.mode === "hardened" ? this.#clean() : undefined;
+    early?.catch(() => undefined); // told below, unless there is something to say before
     try {
-      const { newPrograms } = this.#suspects;
-      if (newPrograms.length > 0)
-        this.#shadows = findShadows(this.#suspects, await listPrograms(await this.#untouched(), this.#path));
-      const { run, isBrokenByAgent } = await this.#settle();
-      const tampering = this.#tampering();
+      const found = await this.#found;
+      const { run, isBrokenByAgent } = await this.#settle(await early);
+      const tampering = this.#tampering(found);
       return {
         report: run.report,
         files: run.files,
@@ -110,6 +109,7 @@ class Grading {
         ...(this.#kept !== undefined && { kept: this.#kept }),
       };
     } finally {
+      await Promise.allSettled([early]);
       await Promise.all(this.#opened.map(sandbox => sandbox[Symbol.asyncDispose]()));
     }
   }
@@ -118,9 +118,22 @@ class Grading {
     return this.#input.spec.env.PATH ?? DEFAULT_PATH;
   }
 
+  async #find(): Promise<Found> {
+    const changes = await this.#sandbox.changedFiles();
+    const suspects = findSuspects(changes, { workdir: this.#input.spec.workdir, path: this.#path });
+    const shadows =
+      suspects.newPrograms.length > 0
+        ? findShadows(suspects, await listPrograms(await this.#untouched(), this.#path))
+        : [];
+    return { changes, suspects, shadows };
+  }
+
   /** Runs the tests, and where what they came to may be a passing fault, once more in a clean sandbox. */
-  async #settle(): Promise<{ readonly run: TestRun; readonly isBrokenByAgent: boolean }> {
-    const first = await this.#attempt(this.#input.mode === "shared" ? this.#sandbox : await this.#clean());
+  async #settle(
+    clean: Sandbox | { readonly refused: string } | undefined,
+  ): Promise<{ readonly run: TestRun; readonly isBrokenByAgent: boolean }> {
+    const place = clean ?? (this.#input.mode === "shared" ? this.#sandbox : await this.#clean());
+    const first = await this.#attempt(place);
     if (!mayPass(first)) return { run: first, isBrokenByAgent: false };
     const second = await this.#attempt(await this.#clean());
     if (!couldNotStart(second)) return { run: second, isBrokenByAgent: false };
@@ -159,14 +172,16 @@ class Grading {
     const next = await this.#sandbox.successor(this.#services.nextLease(), { without, network });
     if ("refused" in next) return next;
     this.#opened.push(next);
-    if (isKept && this.#kept === undefined) this.#kept = await keepFiles(next, this.#changes, without);
+    if (isKept && this.#kept === undefined)
+      this.#kept = await keepFiles(next, (await this.#found).changes, await without);
     return next;
   }
 
   /** In the agent's own sandbox nothing stays behind, so neither does it where that is repeated. */
-  #without(): readonly string[] {
+  async #without(): Promise<readonly string[]> {
     if (this.#input.mode === "shared") return findSuspects([], { workdir: "/", path: "" }).without;
-    return [...this.#suspects.without, ...this.#shadows.map(({ path }) => path)];
+    const { suspects, shadows } = await this.#found;
+    return [...suspects.without, ...shadows.map(({ path }) => path)];
   }
 
   async #withArtifacts(): Promise<Sandbox | { readonly refused: string }> {
@@ -189,14 +204,14 @@ class Grading {
     return made;
   }
 
-  #tampering(): Tampering | undefined {
-    const shadows = this.#shadows.map(({ path, change }) => ({
+  #tampering({ suspects, shadows }: Found): Tampering | undefined {
+    const shadowed = shadows.map(({ path, change }) => ({
       kind: "shadowed_program" as const,
       path: path.slice(0, 300),
       change,
     }));
     const isShared = this.#input.mode === "shared";
-    return summariseTampering([...this.#suspects.evidence, ...shadows], kind =>
+    return summariseTampering([...suspects.evidence, ...shadowed], kind =>
       isShared && !ALWAYS_LEFT_OUT.has(kind) ? "present" : "left_out",
     );
   }

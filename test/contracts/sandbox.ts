@@ -12,6 +12,7 @@ import type {
   SandboxImage,
   SandboxProvider,
   SandboxSpec,
+  SuccessorOptions,
   Terminal,
   TerminalOptions,
 } from "../../src/sandbox/sandbox.ts";
@@ -788,6 +789,17 @@ export function sandboxContract(
       ).toBe("one\ntwo\nbad\nok\n");
     });
 
+    rule("stay behind also where that is found out late, or not at all", async ({ create, expect }) => {
+      const first = await create({ image: placed() });
+      await output(first, "echo bad > a.txt; echo good > new");
+      const late = new Promise<string[]>(resolve => setTimeout(() => resolve(["/app/a.txt"]), 500));
+      expect(await output(await successor(first, late), "cat a.txt new")).toBe("one\ngood\n");
+      await expect(successor(first, Promise.reject(new Error("nobody knows")))).rejects.toThrow(
+        "nobody knows",
+      );
+      expect(await output(await successor(first, []), "cat a.txt")).toBe("bad\n");
+    });
+
     rule("fit into a successor when the first is full, with room to write", async ({ create, expect }) => {
       const first = await create({ diskBytes: 4 << 20 });
       await run(first, "echo work > w; dd if=/dev/zero of=big bs=65536 2>/dev/null; echo x > y");
@@ -795,7 +807,7 @@ export function sandboxContract(
       expect(await output(second, "cat w; ls -d big; echo room > r; cat r")).toBe("work\nbig\nroom\n");
     });
 
-    async function successor(first: Sandbox, without: readonly string[]): Promise<Sandbox> {
+    async function successor(first: Sandbox, without: SuccessorOptions["without"]): Promise<Sandbox> {
       const lease = { id: `contract/next${count++}`, generation: 1, deadlineMs: Date.now() + 600_000 };
       const made = await first.successor(lease, { without });
       if ("refused" in made) throw new Error(made.refused);

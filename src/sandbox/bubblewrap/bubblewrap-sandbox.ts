@@ -172,11 +172,12 @@ export class BubblewrapSandbox implements Sandbox {
     lease: Lease,
     { without }: SuccessorOptions,
   ): Promise<BubblewrapSandbox | { readonly refused: string }> {
+    const left = await without;
     await this.killAgents();
     const { image, diskBytes } = this.#spec;
     // The spec's files come with the rest, unless some are to stay as the image has them.
     const isPlaced = image.files.some(({ to }) =>
-      without.some(path => isAtOrBelow(to, path) || isAtOrBelow(path, to)),
+      left.some(path => isAtOrBelow(to, path) || isAtOrBelow(path, to)),
     );
     const spec: SandboxSpec = {
       ...this.#spec,
@@ -185,7 +186,7 @@ export class BubblewrapSandbox implements Sandbox {
     };
     const [made, taken] = await Promise.allSettled([
       this.#create(spec, lease),
-      this.#changes.carried(this.#spec, without),
+      this.#changes.carried(this.#spec, left),
     ]);
     if (made.status === "rejected") throw made.reason;
     const sandbox = made.value;

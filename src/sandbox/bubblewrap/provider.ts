@@ -159,7 +159,8 @@ class KeptSandbox implements Sandbox {
   }
 
   async successor(lease: Lease, options: SuccessorOptions): Promise<Sandbox | { readonly refused: string }> {
-    const made = await this.#keeper.call("successor", [this.#number, lease, options]);
+    const without = await options.without;
+    const made = await this.#keeper.call("successor", [this.#number, lease, { ...options, without }]);
     return typeof made === "number" ? this.#owner.keep(made, lease) : made;
   }
 

@@ -80,15 +80,17 @@ export class LeasedSandbox implements Sandbox {
     lease: Lease,
     { without, network = this.#spec.network }: SuccessorOptions,
   ): Promise<LeasedSandbox | { readonly refused: string }> {
-    await this.killAgents();
-    const [made, found] = await Promise.allSettled([
-      this.#place.createAnother({ ...this.#spec, network }, lease),
-      this.#differenceNow(),
+    const killed = this.killAgents();
+    const [made, found, left] = await Promise.allSettled([
+      killed.then(() => this.#place.createAnother({ ...this.#spec, network }, lease)),
+      killed.then(() => this.#differenceNow()),
+      without,
     ]);
     if (made.status === "rejected") throw made.reason;
     try {
       if (found.status === "rejected") throw found.reason;
-      const { paths, removed } = carriedWithout(found.value, without);
+      if (left.status === "rejected") throw left.reason;
+      const { paths, removed } = carriedWithout(found.value, left.value);
       const refused = await this.#carry(made.value, paths, removed);
       if (refused === undefined) return made.value;
       await made.value.end("it did not take the changes");
