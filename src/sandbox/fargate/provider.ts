@@ -256,14 +256,11 @@ export class FargateProvider implements SandboxProvider {
     if (seen === "late" || seen instanceof Failure) return seen === "late" ? undefined : seen;
     const stopped = seen === "unknown" ? await this.#options.findStop?.(task.arn) : (seen as Stopped);
     if (stopped === undefined) return lost(what, "ECS does not know its task any more");
-    if (seen === "unknown" || isOver(seen)) {
-      if (wasInterrupted(stopped)) this.#interrupted.add(lease.id);
-      return failureOfStop(what, stopped);
-    }
-    const own = seen.containers?.find(({ name }) => name === container);
-    if (own?.lastStatus !== "STOPPED") return undefined;
-    const { startedAt } = stopped;
-    return failureOfStop(what, { containers: [own], ...(startedAt && { startedAt }) });
+    const own = seen === "unknown" ? undefined : seen.containers?.find(({ name }) => name === container);
+    const isOnly = seen !== "unknown" && !isOver(seen); // its task may be on its way out, by a request
+    if (isOnly && own?.lastStatus !== "STOPPED") return undefined;
+    if (wasInterrupted(stopped)) this.#interrupted.add(lease.id);
+    return failureOfStop(what, isOnly && own !== undefined ? { ...stopped, containers: [own] } : stopped);
   }
 }
 

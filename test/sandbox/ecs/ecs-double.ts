@@ -126,6 +126,7 @@ export class EcsDouble {
     end: {
       readonly stopCode?: string;
       readonly stoppedReason?: string;
+      readonly deprovisionMs?: number;
       readonly container?: Partial<ContainerState>;
     },
   ): Promise<void> {

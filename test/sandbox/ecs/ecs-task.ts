@@ -127,9 +127,12 @@ export class EcsTask {
   async end({
     stopCode,
     stoppedReason,
+    deprovisionMs = 0,
   }: {
     readonly stopCode?: string;
     readonly stoppedReason?: string;
+    /** From its containers' end to its own. */
+    readonly deprovisionMs?: number;
   }): Promise<void> {
     this.desiredStatus = "STOPPED";
     if (stopCode !== undefined) this.stopCode = stopCode;
@@ -137,6 +140,7 @@ export class EcsTask {
     this.lastStatus = "DEPROVISIONING";
     await this.kill();
     for (const container of this.containers) container.lastStatus = "STOPPED";
+    await sleep(deprovisionMs);
     this.lastStatus = "STOPPED";
     this.stoppedAt = Date.now();
   }

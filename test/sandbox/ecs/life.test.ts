@@ -81,14 +81,18 @@ describe("a sandbox that ends while it is used", () => {
     });
   });
 
-  it("B26: by the sweeper, says so", async () => {
-    const fargate = await open();
-    const { running, arn } = await busy(fargate);
-    await fargate.ecs.stop(arn, { stopCode: "UserInitiated", stoppedReason: "t1: too old" });
-    await expect(running).rejects.toMatchObject({
-      name: "SandboxLost",
-      message: expect.stringContaining("t1: too old"),
-    });
+  it("B26: by the sweeper, says so, also while its task has not stopped for good", async () => {
+    for (const deprovisionMs of [0, 3_000]) {
+      const fargate = await open();
+      const { running, arn } = await busy(fargate);
+      const end = { stopCode: "UserInitiated", stoppedReason: "t1: too old", deprovisionMs };
+      const stopping = fargate.ecs.stop(arn, end);
+      await expect(running).rejects.toMatchObject({
+        name: "SandboxLost",
+        message: expect.stringContaining("t1: too old"),
+      });
+      await stopping;
+    }
   });
 
   it("NeMo Evaluator#1066: with a task that ECS has forgotten, is told what was recorded of its stop", async () => {
