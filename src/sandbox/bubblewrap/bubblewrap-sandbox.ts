@@ -3,6 +3,7 @@ import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
 import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
+import { DeadlineTimer, LONGEST_TIMER_MS } from "../deadline-timer.ts";
 import { memoryKills } from "../memory-kills.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { PseudoTerminal, TERMINAL_NAME } from "../pseudo-terminal.ts";
@@ -36,8 +37,6 @@ import { ERROR_TEXT_BYTES, TOOL_LIMIT_MS, type ToolEnd, type ToolRun } from "./t
 import { TOOLKIT_TAR } from "./toolkit.ts";
 
 const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
-/** Longest time that a timer of Node can wait. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** What every command starts with, unless the spec or the command says otherwise: as Docker has it. */
 const BASE_ENV = {
@@ -82,7 +81,8 @@ export class BubblewrapSandbox implements Sandbox {
   readonly #killsBefore = memoryKills();
   #ending: Promise<void> | undefined;
   #endReason = "its first process is gone";
-  #timer: NodeJS.Timeout | undefined;
+  /** The driver's own; should the driver hang, others sweep. */
+  readonly #deadline: DeadlineTimer;
 
   /** @param onEnd called once, when nothing of the sandbox is left */
   constructor(
@@ -97,7 +97,9 @@ export class BubblewrapSandbox implements Sandbox {
     this.#first = first;
     this.#entrance = entrance;
     this.#onEnd = onEnd;
-    this.#awaitDeadline();
+    this.#deadline = new DeadlineTimer(lease.deadlineMs, () => {
+      this.end("its deadline passed").catch(() => undefined); // whoever disposes of it gets the error
+    });
   }
 
   exec(command: string, options: ExecOptions): Promise<ExecResult> {
@@ -291,7 +293,7 @@ export class BubblewrapSandbox implements Sandbox {
 
   async #end(reason: string): Promise<void> {
     this.#endReason = reason;
-    clearTimeout(this.#timer);
+    this.#deadline.cancel();
     this.#requested.forget();
     await this.#entrance.porter.end();
     await Promise.all([
@@ -299,19 +301,6 @@ export class BubblewrapSandbox implements Sandbox {
       ...[...this.#terminals].map(terminal => terminal[Symbol.asyncDispose]()),
     ]);
     this.#onEnd();
-  }
-
-  /** The driver's own timer; should the driver hang, others sweep. */
-  #awaitDeadline(): void {
-    const leftMs = this.lease.deadlineMs - Date.now();
-    this.#timer = setTimeout(
-      () => {
-        if (leftMs > LONGEST_TIMER_MS) this.#awaitDeadline();
-        else this.end("its deadline passed").catch(() => undefined); // whoever disposes of it gets the error
-      },
-      Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS),
-    );
-    this.#timer.unref();
   }
 
   #assertAlive(): void {

@@ -6,14 +6,12 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "../../failure/errors.ts";
+import { LONGEST_TIMER_MS } from "../deadline-timer.ts";
 import type { FrameStream } from "./frame-stream.ts";
 import { type Answer, Answers, type Operation, Reply, type Request } from "./protocol.ts";
 
 /** For an answer beyond the time that an operation may take by itself: a machine may be busy, but not for ever. */
 const PATIENCE_MS = 300_000;
-
-/** Longest time that a timer of Node can wait. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Before another connection, when the last one has brought no answer; doubled up to the longest. */
 const PAUSE_MS = 10;

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { Failure, InvariantError } from "../../failure/errors.ts";
 import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
+import { LONGEST_TIMER_MS } from "../deadline-timer.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { TERMINAL_NAME } from "../pseudo-terminal.ts";
 import { RequestedCommands } from "../requested-commands.ts";
@@ -203,9 +204,6 @@ export class DaemonSandbox {
     return { cwd, env: variables, ...(user === undefined ? {} : { user }) };
   }
 }
-
-/** Longest time that a timer of Node can wait. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 class DaemonTerminal implements Terminal {
   readonly closed: Promise<void>;
