@@ -1,7 +1,7 @@
 // `t1 regrade`: grades episodes of a run again by what was kept of them.
 import { type Command, Option } from "commander";
+import { VerifierModeName } from "../config/grading-config.ts";
 import { nearestName } from "../config/nearest-name.ts";
-import { VerifierModeName } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { readPlan } from "../pipeline/plan.ts";
 import { type RegradedEpisode, regrade } from "../pipeline/regrade.ts";
