@@ -1,7 +1,8 @@
 # A porter, one per sandbox.
 
 sub keep {
-  my ($spawner, $children, $folder, $bwrap, $probe, $number, $requests_name, $network, $owners, @setup) = @_;
+  my ($spawner, $children, $block_out, $folder, $bwrap, $probe, @fields) = @_;
+  my ($number, $requests_name, $network, $owners, @setup) = @fields;
   $is_ignoring_owners = $owners eq 'ignored';
   $porter = $number;
   die_with_parent($spawner);
@@ -17,13 +18,14 @@ sub keep {
   my $layers = [splice @setup, 0, shift @setup];
   my ($point, $size, $changes) = splice @setup, 0, 3;
   my $upper = !@$layers ? '' : $changes eq '' ? "$point/upper" : "$changes/upper";
-  my ($outer, $info, $said) = start_bwrap($bwrap, $layers, $point, $size, $changes, @setup);
+  my ($outer, $info, $said) = start_bwrap($bwrap, $block_out, $layers, $point, $size, $changes, @setup);
   my ($pid, $pidfd, $started) = eval { await_sandbox($info, $probe, $network eq 'host', $outer, $upper) };
   if (!defined $pidfd) {
     my $reason = "$@" =~ s/\n.*//sr;
     # What it says from here on is about the end that it is made to come to.
     my $words = last_words($said);
-    kill KILL => $outer;
+    # All of its group: what has just begun inside would else wait for the one outside for ever.
+    kill KILL => -$outer, $outer;
     waitpid $outer, 0;
     fail(join ': ', grep { $_ ne '' } $reason, $words);
   }
