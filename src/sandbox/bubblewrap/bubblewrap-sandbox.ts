@@ -1,6 +1,5 @@
 // One sandbox: commands, files and terminals go in by its porter.
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
-import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
 import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
 import { memoryKills } from "../memory-kills.ts";
@@ -31,6 +30,7 @@ import { killEverythingInside } from "./kill-inside.ts";
 import type { Command } from "./porter.ts";
 import { type CommandRun, type Entrance, runCommand } from "./run-command.ts";
 import { SandboxChanges } from "./sandbox-changes.ts";
+import { signalTerminal } from "./signal-terminal.ts";
 import { HOST_ENV, terminalWords } from "./spawner.ts";
 import { ERROR_TEXT_BYTES, TOOL_LIMIT_MS, type ToolEnd, type ToolRun } from "./tool-run.ts";
 import { TOOLKIT_TAR } from "./toolkit.ts";
@@ -337,13 +337,5 @@ export class BubblewrapSandbox implements Sandbox {
     // A shell believes PWD when it names the folder it is in, and so keeps the name of a link.
     const variables = { ...base, PWD: cwd, ...this.#spec.env, ...env };
     return { cwd, env: Object.entries(variables).map(([name, value]) => `${name}=${value}`), network };
-  }
-}
-
-function signalTerminal(pid: number, signal: "SIGHUP" | "SIGKILL"): void {
-  try {
-    process.kill(pid, signal === "SIGKILL" ? "SIGTERM" : signal);
-  } catch (error) {
-    if (!hasCode(error, "ESRCH")) throw error;
   }
 }
