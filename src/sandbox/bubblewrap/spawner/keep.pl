@@ -75,7 +75,7 @@ sub keep {
         if (my $run = delete $run_of{$pid}) {
           delete $pid_of{$run->{id}};
           # It says why, and does whatever has to be done in other ways.
-          if (has_failed($run)) { $begin->($run, \&fork_command); next }
+          if (has_failed($run) && !$run->{is_to_end}) { $begin->($run, \&fork_command); next }
           remove_pipes($run);
           # The death of a sandbox kills its commands first. That is no end of a command.
           answer("ended $porter $run->{id} $pid $status") unless ($status & 127) == SIGKILL && is_ending();
@@ -94,8 +94,12 @@ sub keep {
         if ($kind eq 'run') {
           $begin->(read_run($id, @fields), \&start_command);
         } elsif ($kind eq 'tell') {
-          answer("told $porter $id $pid_of{$id}") if defined $pid_of{$id};
+          my $pid = $pid_of{$id} // next;
+          answer("told $porter $id $pid");
+          # The number is asked for in order to end it: should the launch have failed, it is not started once more.
+          $run_of{$pid}{is_to_end} = 1;
         } else {
+          $_->{is_to_end} = 1 for values %run_of;
           my $pid = fork;
           if (!defined $pid) { answer("killed $porter $id -1") if !is_ending() }
           elsif ($pid) { $kill_of{$pid} = $id }
