@@ -1,6 +1,5 @@
 // One sandbox: commands, files and terminals go in by its porter.
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
-import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
 import { refusedCommand, shellWords, whyNotRunnable } from "../command-words.ts";
 import { DeadlineTimer, LONGEST_TIMER_MS } from "../deadline-timer.ts";
@@ -32,6 +31,7 @@ import { killEverythingInside } from "./kill-inside.ts";
 import type { Command } from "./porter.ts";
 import { type CommandRun, type Entrance, runCommand } from "./run-command.ts";
 import { SandboxChanges } from "./sandbox-changes.ts";
+import { signalTerminal } from "./signal-terminal.ts";
 import { HOST_ENV, terminalWords } from "./spawner.ts";
 import { surroundings } from "./surroundings.ts";
 import { ERROR_TEXT_BYTES, TOOL_LIMIT_MS, type ToolEnd, type ToolRun } from "./tool-run.ts";
@@ -296,13 +296,5 @@ export class BubblewrapSandbox implements Sandbox {
     throw new Failure("SandboxLost", `sandbox ${id} (generation ${generation}) is lost: ${this.#endReason}`, {
       retryable: true,
     });
-  }
-}
-
-function signalTerminal(pid: number, signal: "SIGHUP" | "SIGKILL"): void {
-  try {
-    process.kill(pid, signal === "SIGKILL" ? "SIGTERM" : signal);
-  } catch (error) {
-    if (!hasCode(error, "ESRCH")) throw error;
   }
 }
