@@ -19,7 +19,7 @@ import {
 } from "./run-locally.ts";
 import { samplerOption } from "./sampler-option.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
-import { budgetOption, isOnStack, seconds, stackOption } from "./stack-option.ts";
+import { budgetOption, isOnStack, refuseUnheard, seconds, stackOption } from "./stack-option.ts";
 import { storeOption } from "./store-option.ts";
 import { formatTable } from "./table.ts";
 import { watchRun } from "./watch-run.ts";
@@ -31,7 +31,9 @@ interface RunOptions extends LocalTaskOptions {
 }
 
 export function addRunCommand(program: Command): void {
-  const command = program.command("run").description("start, resume, watch, stop and list runs");
+  const command = refuseUnheard(
+    program.command("run").description("start, resume, watch, stop and list runs"),
+  );
   const store = (sub: Command): Command =>
     sub.addOption(storeOption()).addOption(stackOption()).addOption(jsonOption());
 
