@@ -63,6 +63,13 @@ describe("a report", () => {
     expect(titles.some(title => /^#\d+ id \d+\nlog p −0\.7000, p 49\.7 %$/.test(title))).toBe(true);
   });
 
+  it("writes the change of a group with an interval that is no mirror image", async () => {
+    const { text } = await reportOf({ evaluated: [], episodes: 8 });
+    const { text: shown } = scanMarkup(text);
+    expect(shown).toMatch(/[+−]\d+\.\d \[[+−]\d+, [+−]\d+\]/);
+    expect(shown).not.toContain("±");
+  });
+
   it("is the same twice", async () => {
     const store = await storeOf({ iterations: 1, evaluated: [0, 1] });
     expect((await makeReport(store, "r")).text).toBe((await makeReport(store, "r")).text);
