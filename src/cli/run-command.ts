@@ -1,4 +1,6 @@
 // `t1 run`: start, resume, watch, stop and list runs.
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { parseRunConfig } from "../config/parse-config.ts";
 import { readRun } from "../pipeline/run-record.ts";
@@ -152,6 +154,11 @@ async function finish(store: ObjectStore, run: string, options: RunOptions): Pro
   print(
     options,
     result,
-    `${run} is done: policy ${state.policyPublished} lies in ${store.url}/${result.policy}\n`,
+    `${run} is done: policy ${state.policyPublished} lies in ${placeOf(store, result.policy)}\n`,
   );
+}
+
+/** A path as other programs take it, where the store is a folder. */
+function placeOf(store: ObjectStore, prefix: string): string {
+  return store.url.startsWith("file:") ? join(fileURLToPath(store.url), prefix) : `${store.url}/${prefix}`;
 }
