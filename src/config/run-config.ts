@@ -317,6 +317,8 @@ const NewModel = z
   .meta({ description: "Shape of a model that is trained from nothing." });
 export type NewModel = z.infer<typeof NewModel>;
 
+const TRAINING = { description: "How the networks are updated." };
+
 const SftConfig = z.strictObject({
   kind: z.literal("sft").meta({
     description:
@@ -324,30 +326,34 @@ const SftConfig = z.strictObject({
   }),
   ...common,
   policy: ModelSource.optional().meta({
-    description: "Model to go on from. Left out: a new one of the shape `model`.",
+    description:
+      "Model to go on from. Runs of kind sft may leave it out and begin with a new one of the shape `model`.",
   }),
   model: NewModel.optional(),
-  training: z.strictObject({
-    iterations: Numbered.meta({
-      description: "Iterations; each executes `rollout.episodes` demonstrations and trains on them.",
-    }),
-    passes: Count.default(1).meta({ description: "Passes over the demonstrations of an iteration." }),
-    episodesPerStep: Count.default(16).meta({ description: "Demonstrations per optimizer step." }),
-    learningRate: Rate.default(1e-3).meta({ description: "Peak of the schedule." }),
-    warmupSteps: z.int().nonnegative().default(50).meta({ description: "Steps of linear rise." }),
-    finalShare: Share.default(0.1).meta({
-      description: "Share of the peak to which a cosine falls until the last step.",
-    }),
-    balanceFactor: z
-      .number()
-      .nonnegative()
-      .default(0.01)
-      .meta({ description: "Factor on the load-balancing loss of the experts." }),
-    minReward: z.number().default(0).meta({
-      description: "Demonstrations that earned less are not trained on. 0: all, mistakes included.",
-    }),
-    ...adam,
-  }),
+  training: z
+    .strictObject({
+      iterations: Numbered.meta({
+        description:
+          "Iterations of the run. In sft each executes `rollout.episodes` demonstrations and trains on them.",
+      }),
+      passes: Count.default(1).meta({ description: "Passes over the demonstrations of an iteration." }),
+      episodesPerStep: Count.default(16).meta({ description: "Demonstrations per optimizer step." }),
+      learningRate: Rate.default(1e-3).meta({ description: "Peak of the schedule." }),
+      warmupSteps: z.int().nonnegative().default(50).meta({ description: "Steps of linear rise." }),
+      finalShare: Share.default(0.1).meta({
+        description: "Share of the peak to which a cosine falls until the last step.",
+      }),
+      balanceFactor: z
+        .number()
+        .nonnegative()
+        .default(0.01)
+        .meta({ description: "Factor on the load-balancing loss of the experts." }),
+      minReward: z.number().default(0).meta({
+        description: "Demonstrations that earned less are not trained on. 0: all, mistakes included.",
+      }),
+      ...adam,
+    })
+    .meta(TRAINING),
 });
 
 const CriticWarmupConfig = z.strictObject({
@@ -357,7 +363,7 @@ const CriticWarmupConfig = z.strictObject({
   }),
   ...common,
   policy: ModelSource,
-  training: z.strictObject(ppoTraining),
+  training: z.strictObject(ppoTraining).meta(TRAINING),
 });
 
 const PpoConfig = z.strictObject({
@@ -366,7 +372,7 @@ const PpoConfig = z.strictObject({
     .meta({ description: "ppo: reinforcement learning by PPO with a separate critic and replayed routing." }),
   ...common,
   policy: ModelSource,
-  training: z.strictObject(ppoTraining),
+  training: z.strictObject(ppoTraining).meta(TRAINING),
 });
 
 export const RunConfig = z.discriminatedUnion("kind", [SftConfig, CriticWarmupConfig, PpoConfig]);
