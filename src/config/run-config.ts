@@ -90,7 +90,8 @@ const SftConfig = z.strictObject({
   }),
   ...common,
   policy: ModelSource.optional().meta({
-    description: "Model to go on from. Left out: a new one of the shape `model`.",
+    description:
+      "Model to go on from. Runs of kind sft may leave it out and begin with a new one of the shape `model`.",
   }),
   model: NewModel.optional(),
   training: SftTraining,

@@ -59,53 +59,60 @@ const Critic = z
   .prefault({})
   .meta({ description: "Updates of the critic." });
 
-export const PpoTraining = z.strictObject({
-  iterations: Numbered.meta({ description: "Iterations of the run." }),
-  gamma: Share.default(1).meta({
-    description: "Discount per sampled token. 1: an episode's reward counts the same for all its tokens.",
-  }),
-  lambda: Share.default(1).meta({
-    description: "λ of generalised advantage estimation. 1: no bias from the critic.",
-  }),
-  truncation: z.enum(["terminal", "zero", "bootstrap"]).default("terminal").meta({
-    description:
-      "What an episode earns that ran out of turns or context. terminal: its reward (T1). zero: nothing, so that stopping in time is worth something. bootstrap: the critic's value at the cut instead of the reward.",
-  }),
-  lossMean: z.enum(["episode", "token"]).default("episode").meta({
-    description:
-      "episode: every episode weighs the same (T1). token: every sampled token weighs the same, so long episodes weigh more.",
-  }),
-  minibatches: Count.default(1).meta({ description: "Optimizer steps that a pass is cut into." }),
-  replay: z
-    .boolean()
-    .default(true)
-    .meta({ description: "Train under the experts that the sampler used (R3). Off only to compare." }),
-  permuteRewards: z.boolean().default(false).meta({
-    description:
-      "Control run: the rewards of an iteration are handed to its episodes at random. Nothing can be learned from them, so any gain would be an artefact.",
-  }),
-  actor: Actor,
-  critic: Critic,
-});
+const TRAINING = { description: "How the networks are updated." };
 
-export const SftTraining = z.strictObject({
-  iterations: Numbered.meta({
-    description: "Iterations; each executes `rollout.episodes` demonstrations and trains on them.",
-  }),
-  passes: Count.default(1).meta({ description: "Passes over the demonstrations of an iteration." }),
-  episodesPerStep: Count.default(16).meta({ description: "Demonstrations per optimizer step." }),
-  learningRate: Rate.default(1e-3).meta({ description: "Peak of the schedule." }),
-  warmupSteps: z.int().nonnegative().default(50).meta({ description: "Steps of linear rise." }),
-  finalShare: Share.default(0.1).meta({
-    description: "Share of the peak to which a cosine falls until the last step.",
-  }),
-  balanceFactor: z
-    .number()
-    .nonnegative()
-    .default(0.01)
-    .meta({ description: "Factor on the load-balancing loss of the experts." }),
-  minReward: z.number().default(0).meta({
-    description: "Demonstrations that earned less are not trained on. 0: all, mistakes included.",
-  }),
-  ...adam,
-});
+export const PpoTraining = z
+  .strictObject({
+    iterations: Numbered.meta({ description: "Iterations of the run." }),
+    gamma: Share.default(1).meta({
+      description: "Discount per sampled token. 1: an episode's reward counts the same for all its tokens.",
+    }),
+    lambda: Share.default(1).meta({
+      description: "λ of generalised advantage estimation. 1: no bias from the critic.",
+    }),
+    truncation: z.enum(["terminal", "zero", "bootstrap"]).default("terminal").meta({
+      description:
+        "What an episode earns that ran out of turns or context. terminal: its reward (T1). zero: nothing, so that stopping in time is worth something. bootstrap: the critic's value at the cut instead of the reward.",
+    }),
+    lossMean: z.enum(["episode", "token"]).default("episode").meta({
+      description:
+        "episode: every episode weighs the same (T1). token: every sampled token weighs the same, so long episodes weigh more.",
+    }),
+    minibatches: Count.default(1).meta({ description: "Optimizer steps that a pass is cut into." }),
+    replay: z
+      .boolean()
+      .default(true)
+      .meta({ description: "Train under the experts that the sampler used (R3). Off only to compare." }),
+    permuteRewards: z.boolean().default(false).meta({
+      description:
+        "Control run: the rewards of an iteration are handed to its episodes at random. Nothing can be learned from them, so any gain would be an artefact.",
+    }),
+    actor: Actor,
+    critic: Critic,
+  })
+  .meta(TRAINING);
+
+export const SftTraining = z
+  .strictObject({
+    iterations: Numbered.meta({
+      description:
+        "Iterations of the run. In sft each executes `rollout.episodes` demonstrations and trains on them.",
+    }),
+    passes: Count.default(1).meta({ description: "Passes over the demonstrations of an iteration." }),
+    episodesPerStep: Count.default(16).meta({ description: "Demonstrations per optimizer step." }),
+    learningRate: Rate.default(1e-3).meta({ description: "Peak of the schedule." }),
+    warmupSteps: z.int().nonnegative().default(50).meta({ description: "Steps of linear rise." }),
+    finalShare: Share.default(0.1).meta({
+      description: "Share of the peak to which a cosine falls until the last step.",
+    }),
+    balanceFactor: z
+      .number()
+      .nonnegative()
+      .default(0.01)
+      .meta({ description: "Factor on the load-balancing loss of the experts." }),
+    minReward: z.number().default(0).meta({
+      description: "Demonstrations that earned less are not trained on. 0: all, mistakes included.",
+    }),
+    ...adam,
+  })
+  .meta(TRAINING);
