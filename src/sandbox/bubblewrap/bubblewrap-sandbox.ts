@@ -3,7 +3,7 @@ import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { capturedText } from "../captured-text.ts";
 import { refusedCommand, shellWords, whyNotRunnable } from "../command-words.ts";
 import { DeadlineTimer, LONGEST_TIMER_MS } from "../deadline-timer.ts";
-import { memoryKills } from "../memory-kills.ts";
+import { ownMemoryKills } from "../memory-kills.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { PseudoTerminal, TERMINAL_NAME } from "../pseudo-terminal.ts";
 import { RequestedCommands } from "../requested-commands.ts";
@@ -70,7 +70,8 @@ export class BubblewrapSandbox implements Sandbox {
   readonly #terminals = new Set<PseudoTerminal>();
   #killing: Promise<void> | undefined;
   readonly #changes = new SandboxChanges((argv, run) => this.runTool(argv, run));
-  readonly #killsBefore = memoryKills();
+  /** Told when it was last seen alive and about to do something. */
+  #killsBefore = ownMemoryKills();
   #ending: Promise<void> | undefined;
   #endReason = "its first process is gone";
   /** The driver's own; should the driver hang, others sweep. */
@@ -246,6 +247,7 @@ export class BubblewrapSandbox implements Sandbox {
     }
     await this.#killing;
     this.#assertAlive();
+    this.#killsBefore = ownMemoryKills();
     const running = runCommand(command, run, this.#entrance);
     const settled = running.then(
       () => undefined,
@@ -291,7 +293,7 @@ export class BubblewrapSandbox implements Sandbox {
     if (this.#ending === undefined && !this.#entrance.porter.isGone) return;
     const { id, generation } = this.lease;
     // Nothing inside can reach its first process or the porter, but for taking so much memory that the kernel kills.
-    if (this.#ending === undefined && !this.#entrance.spawner.isGone && memoryKills() > this.#killsBefore)
+    if (this.#ending === undefined && !this.#entrance.spawner.isGone && ownMemoryKills() > this.#killsBefore)
       throw broken("it ended when memory ran out");
     throw new Failure("SandboxLost", `sandbox ${id} (generation ${generation}) is lost: ${this.#endReason}`, {
       retryable: true,
