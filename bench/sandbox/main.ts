@@ -1,11 +1,21 @@
 // What sandboxes cost, beside what they cannot cost less than and beside what others take, all in one run: start, command,
-// terminal turn, sandboxes per minute, memory.
+// terminal turn, sandboxes per minute, memory, real trials.
 //
-//   npx node bench/sandbox/main.ts [--image IMAGE] [--swe-rex PYTHON] [--seconds N] [--json]
+//   npm run bench:sandbox -- [--image IMAGE] [--swe-rex PYTHON] [--harbor PYTHON] [--seconds N] [--at-once N,…] [--json]
+//                            [--tasks FOLDER [--images FILE] [--roots FOLDER] [--harbor-run COMMAND] [--rounds N]]
 //
-//   --image IMAGE      an image of the container engine with /bin/sh and sleep; without it nothing of Docker is measured
-//   --swe-rex PYTHON   a Python that has swe-rex (pip install swe-rex aiohttp)
+//   --image IMAGE      an image of the container engine with /bin/sh, sleep and, for Harbor, bash and tmux; without it
+//                      nothing of Docker is measured
+//   --swe-rex PYTHON   a command line of a Python that has swe-rex (pip install swe-rex aiohttp)
+//   --harbor PYTHON    one that has harbor (pip install harbor), with docker and its compose plugin
 //   --seconds N        of each figure of sandboxes per minute (6)
+//   --at-once N,…      of these figures (1,8,32,128)
+//
+//   --tasks FOLDER     also real trials, of these tasks, whose docker_image is there and whose tests need no network
+//   --images FILE      what stands for their images on bubblewrap (docs/images.md)
+//   --roots FOLDER     for the plain script: root file systems of the images, by the task's name
+//   --harbor-run COMMAND   a harbor program with its own arguments: "harbor run -p FOLDER"
+//   --rounds N         how often each task is played (2)
 import { parseArgs } from "node:util";
 import { formatTable } from "../../src/cli/table.ts";
 import type { Box, Contender } from "./contender.ts";
@@ -13,23 +23,33 @@ import { bareBubblewrap, bareContainers, dockerProgram, plainShell } from "./flo
 import { cpuMs, memoryBelow, quantile, timeMs } from "./measure.ts";
 import { timeOperations } from "./operations.ts";
 import { ownBubblewrap, ownDocker } from "./own.ts";
-import { sweRex } from "./swe-rex.ts";
+import { harbor, sweRex } from "./python-boxes.ts";
+import { trialsPerMinute } from "./trials.ts";
 
-const COMMAND_ROUNDS = 100;
+/** Before the first that counts, since a driver runs thousands: compilers have seen the code then. */
+const WARM_UP = { rounds: 200, ms: 2_000 };
+const COMMAND_ROUNDS = 200;
 const START_ROUNDS = 25;
 const COMMANDS_EACH = 20;
-const AT_ONCE = [1, 8, 32, 128];
 const MANY = 32;
 
 const { values } = parseArgs({
   options: {
     image: { type: "string" },
     "swe-rex": { type: "string" },
+    harbor: { type: "string" },
     seconds: { type: "string", default: "6" },
+    "at-once": { type: "string", default: "1,8,32,128" },
+    tasks: { type: "string" },
+    images: { type: "string" },
+    roots: { type: "string" },
+    "harbor-run": { type: "string" },
+    rounds: { type: "string", default: "2" },
     json: { type: "boolean", default: false },
   },
 });
 const { image } = values;
+const AT_ONCE = values["at-once"].split(",").map(Number);
 const contenders: readonly Contender[] = [
   plainShell(),
   bareBubblewrap(),
@@ -38,6 +58,7 @@ const contenders: readonly Contender[] = [
   ...(image === undefined
     ? []
     : [await bareContainers(image), await dockerProgram(image), await ownDocker(image)]),
+  ...(image === undefined || values.harbor === undefined ? [] : [harbor(values.harbor, image)]),
 ];
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
@@ -57,6 +78,10 @@ async function latencies() {
   const turns = new Map<Contender, number[]>(contenders.map(one => [one, []]));
   const boxes = new Map<Contender, Box>();
   for (const one of contenders) boxes.set(one, await one.create());
+  for (const box of boxes.values()) {
+    const until = performance.now() + WARM_UP.ms;
+    for (let round = 0; round < WARM_UP.rounds && performance.now() < until; round++) await box.command();
+  }
   for (let round = 0; round < COMMAND_ROUNDS; round++)
     for (const [one, box] of boxes) {
       commands.get(one)?.push(await timeMs(() => box.command()));
@@ -129,8 +154,20 @@ const operations = [...(await timeOperations(START_ROUNDS))].map(([what, times])
   ...summary(times),
 }));
 for (const one of contenders) await one[Symbol.asyncDispose]();
+if (values.tasks !== undefined) say("trials per minute");
+const trials =
+  values.tasks === undefined
+    ? undefined
+    : await trialsPerMinute(
+        {
+          ...{ tasks: values.tasks, images: values.images, roots: values.roots },
+          ...{ harbor: values["harbor-run"], rounds: Number(values.rounds) },
+          sandboxes: image === undefined ? ["bubblewrap"] : ["bubblewrap", "docker"],
+        },
+        say,
+      );
 
-if (values.json) process.stdout.write(`${JSON.stringify({ alone, memories, rates, operations })}\n`);
+if (values.json) process.stdout.write(`${JSON.stringify({ alone, memories, rates, operations, trials })}\n`);
 else {
   const ms = (times: Times | undefined): string =>
     times === undefined ? "" : `${times.p50.toFixed(2)} / ${times.p95.toFixed(2)}`;
@@ -168,4 +205,8 @@ else {
       operations.map(row => [row.what, ms(row as Times)]),
     ),
   );
+  if (trials !== undefined) {
+    process.stdout.write("\noracle trials per minute, by how many at once\n");
+    process.stdout.write(formatTable(trials.heads, trials.rows));
+  }
 }

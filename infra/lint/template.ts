@@ -1,28 +1,65 @@
 // What CloudFormation takes without a word and AWS then runs wrongly, or never. Rules over templates, as they are
 // deployed; each has a planted violation in its test.
+import { z } from "zod";
 import type { Problem } from "./definition.ts";
 
-interface Resource {
-  readonly Type: string;
-  // biome-ignore lint/suspicious/noExplicitAny: CloudFormation's properties have no schema here; every rule looks at few.
-  readonly Properties?: any;
-}
 export interface TemplateJson {
-  // biome-ignore lint/suspicious/noExplicitAny: values of outputs have no schema here
-  readonly Outputs?: Readonly<Record<string, { readonly Value: any }>>;
-  readonly Resources: Readonly<Record<string, Resource>>;
+  readonly Resources: Readonly<Record<string, { readonly Type: string; readonly Properties?: unknown }>>;
 }
 
-/** @param sandboxFamily how families of sandboxes begin */
+/** Whether it is set is all that is asked. */
+const Setting = z.unknown().optional();
+
+// Of the properties of a kind of resource, those that a rule looks at; a template that has them otherwise is refused.
+const TaskDefinition = z.looseObject({
+  Family: z.string(),
+  TaskRoleArn: Setting,
+  PidMode: Setting,
+  ContainerDefinitions: z.array(z.looseObject({ LogConfiguration: Setting, Secrets: Setting })),
+});
+const ComputeEnvironment = z.looseObject({
+  ComputeEnvironmentName: Setting,
+  ComputeResources: z
+    .looseObject({
+      Type: z.string().optional(),
+      LaunchTemplate: z.looseObject({ Version: Setting }).optional(),
+    })
+    .optional(),
+});
+const JobQueue = z.looseObject({
+  JobStateTimeLimitActions: z
+    .array(z.looseObject({ State: z.string(), Action: z.string(), Reason: z.string() }))
+    .default([]),
+});
+const Container = z.looseObject({
+  ResourceRequirements: z.array(z.looseObject({ Type: z.string(), Value: z.string() })).optional(),
+  LinuxParameters: z.looseObject({ Devices: Setting, SharedMemorySize: z.number().optional() }).optional(),
+});
+const JobDefinition = z.looseObject({
+  Type: z.string().optional(),
+  RetryStrategy: z.looseObject({ Attempts: z.number().optional() }).optional(),
+  NodeProperties: z
+    .looseObject({
+      NodeRangeProperties: z.array(z.looseObject({ TargetNodes: z.string(), Container })),
+    })
+    .optional(),
+});
+
+/**
+ * @param sandboxFamily how families of sandboxes begin
+ * @throws ZodError for properties that are not of their kind
+ */
 export function lintTemplate(template: TemplateJson, sandboxFamily: string): Problem[] {
-  const all = Object.entries(template.Resources);
-  const of = (type: string) => all.filter(([, resource]) => resource.Type === type);
+  const of = <Properties>(type: string, schema: z.ZodType<Properties>): [string, Properties][] =>
+    Object.entries(template.Resources)
+      .filter(([, resource]) => resource.Type === type)
+      .map(([id, resource]) => [id, schema.parse(resource.Properties ?? {})]);
   const problems: Problem[] = [];
   const check = (isRight: boolean, rule: string, where: string, message: string): void => {
     if (!isRight) problems.push({ rule, where, message });
   };
-  for (const [id, { Properties: task }] of of("AWS::ECS::TaskDefinition")) {
-    if (!String(task.Family).startsWith(sandboxFamily)) continue;
+  for (const [id, task] of of("AWS::ECS::TaskDefinition", TaskDefinition)) {
+    if (!task.Family.startsWith(sandboxFamily)) continue;
     check(task.TaskRoleArn === undefined, "sandbox-identity", id, "a sandbox must have no task role");
     for (const container of task.ContainerDefinitions) {
       check(
@@ -35,19 +72,16 @@ export function lintTemplate(template: TemplateJson, sandboxFamily: string): Pro
     }
     check(task.PidMode === undefined, "sandbox-identity", id, "agent and verifier must not share processes");
   }
-  const spot = new Set(
-    of("AWS::Batch::ComputeEnvironment")
-      .filter(([, { Properties }]) => Properties.ComputeResources?.Type?.includes("SPOT"))
-      .map(([id]) => id),
-  );
-  for (const [id, { Properties: environment }] of of("AWS::Batch::ComputeEnvironment")) {
+  const environments = of("AWS::Batch::ComputeEnvironment", ComputeEnvironment);
+  const hasSpot = environments.some(([, { ComputeResources }]) => ComputeResources?.Type?.includes("SPOT"));
+  for (const [id, { ComputeEnvironmentName, ComputeResources }] of environments) {
     check(
-      environment.ComputeEnvironmentName === undefined,
+      ComputeEnvironmentName === undefined,
       "compute-environment",
       id,
       "a fixed name stands in the way of its own replacement",
     );
-    const launch = environment.ComputeResources?.LaunchTemplate;
+    const launch = ComputeResources?.LaunchTemplate;
     check(
       launch === undefined || launch.Version !== undefined,
       "compute-environment",
@@ -55,11 +89,10 @@ export function lintTemplate(template: TemplateJson, sandboxFamily: string): Pro
       "without a version an edited launch template changes nothing",
     );
   }
-  for (const [id, { Properties: queue }] of of("AWS::Batch::JobQueue")) {
-    const limits = queue.JobStateTimeLimitActions ?? [];
+  for (const [id, queue] of of("AWS::Batch::JobQueue", JobQueue)) {
     check(
-      limits.some(
-        ({ State, Action, Reason }: Record<string, string>) =>
+      queue.JobStateTimeLimitActions.some(
+        ({ State, Action, Reason }) =>
           State === "RUNNABLE" && Action === "CANCEL" && Reason === "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
       ),
       "queue-limit",
@@ -67,22 +100,21 @@ export function lintTemplate(template: TemplateJson, sandboxFamily: string): Pro
       "a job without a machine waits for ever",
     );
   }
-  for (const [id, { Properties: job }] of of("AWS::Batch::JobDefinition")) {
+  for (const [id, job] of of("AWS::Batch::JobDefinition", JobDefinition)) {
     check((job.RetryStrategy?.Attempts ?? 1) <= 10, "job-attempts", id, "Batch tries ten times at most");
     if (job.Type !== "multinode") continue;
-    const ranges = job.NodeProperties.NodeRangeProperties;
+    const ranges = job.NodeProperties?.NodeRangeProperties ?? [];
     check(
-      ranges.at(-1).TargetNodes.endsWith(":"),
+      ranges.at(-1)?.TargetNodes.endsWith(":") ?? false,
       "node-ranges",
       id,
       "the last range is closed: another number of nodes would be refused",
     );
-    check(spot.size === 0, "multinode-spot", id, "a multi-node job on Spot stays RUNNABLE");
-    const [main] = ranges;
+    check(!hasSpot, "multinode-spot", id, "a multi-node job on Spot stays RUNNABLE");
+    const first = ranges[0]?.Container.LinuxParameters;
     for (const { TargetNodes, Container } of ranges) {
       const where = `${id} ${TargetNodes}`;
       const linux = Container.LinuxParameters;
-      const first = main.Container.LinuxParameters;
       check(
         JSON.stringify(linux?.Devices) === JSON.stringify(first?.Devices) &&
           linux?.SharedMemorySize === first?.SharedMemorySize,
@@ -96,9 +128,7 @@ export function lintTemplate(template: TemplateJson, sandboxFamily: string): Pro
   return problems;
 }
 
-export function hasGpu(container: {
-  readonly ResourceRequirements?: readonly { readonly Type: string; readonly Value: string }[];
-}): boolean {
+export function hasGpu(container: z.infer<typeof Container>): boolean {
   return (container.ResourceRequirements ?? []).some(
     ({ Type, Value }) => Type === "GPU" && Number(Value) > 0,
   );

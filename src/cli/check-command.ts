@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
-import { VerifierModeName } from "../config/run-config.ts";
+import { VerifierModeName } from "../config/grading-config.ts";
 import { Failure, InputError } from "../failure/errors.ts";
 import { type CheckServices, checkTask, type TaskCheck } from "../pipeline/check-tasks.ts";
 import { sha256 } from "../store/sha256.ts";

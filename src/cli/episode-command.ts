@@ -41,7 +41,12 @@ export function addEpisodeCommand(program: Command): void {
     .argument("<run>", "name of the run")
     .argument("<episode>", "its number in the iteration", parseNumber)
     .addOption(storeOption())
-    .option("--iteration <n>", "iteration it belongs to", parseNumber, 0)
+    .option(
+      "--iteration <n>",
+      "iteration it belongs to, counted from 0 as in the store and the report",
+      parseNumber,
+      0,
+    )
     .option("--evaluation <name>", "evaluation it belongs to, instead of an iteration")
     .addOption(new Option("--format <format>", "form").choices(["atif"]).default("atif"))
     .option("--out <file>", "file to write; stdout when left out")

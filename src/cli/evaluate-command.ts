@@ -21,7 +21,7 @@ import { type LocalTaskOptions, localOptions, processesOption } from "./run-loca
 import { samplerOption } from "./sampler-option.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
 import { storeOption } from "./store-option.ts";
-import { formatTable, percent, signedInterval } from "./table.ts";
+import { formatTable, percent, signedInterval, signedPoints } from "./table.ts";
 
 interface EvaluateOptions extends LocalTaskOptions {
   readonly local: string;
@@ -142,7 +142,10 @@ function formatResult(
     `${difference.taskCount}`,
     percent(from.resolved.mean),
     percent(to.resolved.mean),
-    signedInterval(difference.resolved),
+    // Tasks are what is drawn: one task says nothing about others.
+    difference.taskCount > 1
+      ? signedInterval(difference.resolved)
+      : `${signedPoints(difference.resolved.mean)} [one task]`,
     from.reward.mean.toFixed(3),
     to.reward.mean.toFixed(3),
   ];

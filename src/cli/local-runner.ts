@@ -9,7 +9,7 @@ import { readAssembly } from "../local/assembly.ts";
 import { type Program, runProgram } from "../local/executors/program.ts";
 import { containerProcess } from "../local-run/container-process.ts";
 import { canGoOn, executionsFolder, keepJournals, newestSession } from "../local-run/journals.ts";
-import { type Machines, openMachines } from "../local-run/machines.ts";
+import { Machines } from "../local-run/machines.ts";
 import { driverInProcess, TrainerInProcess } from "../local-run/programs-in-process.ts";
 import { ServedSampler } from "../local-run/served-sampler.ts";
 import { SharedGroups } from "../local-run/shared-groups.ts";
@@ -118,7 +118,7 @@ export async function withLocalRun<T>(
       return stopped && `${stopped.reason}; ${goesOn}`;
     });
     const machines = opened.use(
-      await openMachines({
+      await Machines.open({
         ...{ store, assembly, folder, concurrency, shared, gate, ...programs },
         sharesPlaces: options.tasks === "in-process",
         environment: {

@@ -13,5 +13,6 @@ test("nothing is a version, and not how many tasks to check", () => {
 
 test("what the store numbers has at most six digits", () => {
   expect(parseNumber("999999")).toBe(999_999);
+  expect(() => parsePositiveCount("1000000")).toThrow("Expected a whole number from 1 to 999999");
   expect(() => parseNumber("1000000")).toThrow("Expected a whole number from 0 to 999999");
 });

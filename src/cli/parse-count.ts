@@ -12,9 +12,9 @@ export function parseNumber(text: string): number {
   return parse(text, 0, LAST_NUMBER);
 }
 
-/** How many of what would be nothing at all without one: from 1. */
+/** How many of what would be nothing at all without one: from 1, to what the store can number. */
 export function parsePositiveCount(text: string): number {
-  return parse(text, 1);
+  return parse(text, 1, LAST_NUMBER);
 }
 
 function parse(text: string, least: number, most = Number.MAX_SAFE_INTEGER): number {

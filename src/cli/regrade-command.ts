@@ -1,7 +1,9 @@
 // `t1 regrade`: grades episodes of a run again by what was kept of them.
 import { type Command, Option } from "commander";
-import { VerifierModeName } from "../config/run-config.ts";
+import { VerifierModeName } from "../config/grading-config.ts";
+import { nearestName } from "../config/nearest-name.ts";
 import { InputError } from "../failure/errors.ts";
+import { readPlan } from "../pipeline/plan.ts";
 import { type RegradedEpisode, regrade } from "../pipeline/regrade.ts";
 import { readRun } from "../pipeline/run-record.ts";
 import { evaluationPrefix, iterationPrefix, type PhasePrefix, planKey } from "../store/keys.ts";
@@ -15,6 +17,9 @@ import { Progress } from "./progress.ts";
 import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
 import { storeOption } from "./store-option.ts";
 import { formatTable } from "./table.ts";
+
+/** Of the tasks that there are, so many are named where another was asked for. */
+const NAMED_TASKS = 10;
 
 interface RegradeOptions {
   readonly local: string;
@@ -53,6 +58,7 @@ export function addRegradeCommand(program: Command): void {
       const store = await openStore(options.local, "change");
       const { config } = await readRun(store, run);
       const phases = await phasesOf(store, run, options);
+      if (options.task !== undefined) await assertPlanned(store, phases, options.task);
       const progress = new Progress({ stream: process.stderr });
       progress.begin("grading again");
       const sandboxes = await openSandboxes(options.sandboxes);
@@ -130,4 +136,24 @@ async function phasesOf(
     if ((await store.head(planKey(phase))) === undefined) return found;
     found.push(phase);
   }
+}
+
+/** @throws InputError when no episode of these phases is one of the task */
+async function assertPlanned(
+  store: ObjectStore,
+  phases: readonly PhasePrefix[],
+  task: string,
+): Promise<void> {
+  const plans = await Promise.all(phases.map(phase => readPlan(store, phase)));
+  const names = [...new Set(plans.flat().map(planned => planned.task))].sort();
+  if (names.includes(task)) return;
+  const more = names.length > NAMED_TASKS ? ` and ${names.length - NAMED_TASKS} more` : "";
+  const there = names.length === 0 ? "none yet" : `${names.slice(0, NAMED_TASKS).join(", ")}${more}`;
+  const meant = nearestName(task, names);
+  throw new InputError({
+    what: "no episode of this task",
+    where: `--task ${task}`,
+    expected: meant === undefined ? `the episodes are of ${there}` : `did you mean ${meant}?`,
+    fix: "leave out --task to grade the episodes of all tasks",
+  });
 }

@@ -1,4 +1,6 @@
 // `t1 run`: start, resume, watch, stop and list runs.
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { parseRunConfig } from "../config/parse-config.ts";
 import { readRun } from "../pipeline/run-record.ts";
@@ -19,7 +21,7 @@ import {
 } from "./run-locally.ts";
 import { samplerOption } from "./sampler-option.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
-import { budgetOption, isOnStack, seconds, stackOption } from "./stack-option.ts";
+import { budgetOption, isOnStack, refuseUnheard, seconds, stackOption } from "./stack-option.ts";
 import { storeOption } from "./store-option.ts";
 import { formatTable } from "./table.ts";
 import { watchRun } from "./watch-run.ts";
@@ -31,7 +33,9 @@ interface RunOptions extends LocalTaskOptions {
 }
 
 export function addRunCommand(program: Command): void {
-  const command = program.command("run").description("start, resume, watch, stop and list runs");
+  const command = refuseUnheard(
+    program.command("run").description("start, resume, watch, stop and list runs"),
+  );
   const store = (sub: Command): Command =>
     sub.addOption(storeOption()).addOption(stackOption()).addOption(jsonOption());
 
@@ -150,6 +154,11 @@ async function finish(store: ObjectStore, run: string, options: RunOptions): Pro
   print(
     options,
     result,
-    `${run} is done: policy ${state.policyPublished} lies in ${store.url}/${result.policy}\n`,
+    `${run} is done: policy ${state.policyPublished} lies in ${placeOf(store, result.policy)}\n`,
   );
+}
+
+/** A path as other programs take it, where the store is a folder. */
+function placeOf(store: ObjectStore, prefix: string): string {
+  return store.url.startsWith("file:") ? join(fileURLToPath(store.url), prefix) : `${store.url}/${prefix}`;
 }

@@ -26,7 +26,7 @@ export function showRun(run: string, store: ObjectStore, progress: Progress): On
       case "stage":
         episodes = 0;
         total = event.total;
-        at = `${event.evaluation === undefined ? `iteration ${event.iteration}` : `evaluation ${event.evaluation}`}  ${event.stage}`;
+        at = `${event.evaluation === undefined ? `iteration ${event.iteration + 1}` : `evaluation ${event.evaluation}`}  ${event.stage}`;
         progress.begin(at, event.total);
         return;
       case "episode":

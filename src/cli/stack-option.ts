@@ -1,5 +1,5 @@
 // Options of commands that can work on a deployment instead of this machine.
-import { InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 
 /** The name of a deployment (`name` in its config), not of one of its CloudFormation stacks. */
 export function stackOption(): Option {
@@ -20,6 +20,29 @@ export function budgetOption(): Option {
     "--budget-usd <usd>",
     "with --stack: begin no iteration once the run has cost this much",
   ).argParser(positive);
+}
+
+/** By the names commander keeps them under. */
+const ONLY_ON_STACK = ["budgetUsd", "now", "every"];
+const ONLY_HERE = ["sandboxes", "images", "processes", "sampler"];
+
+/**
+ * Refuses what a command line asks for and would not get, e.g. a budget of a run on this machine. Variables of the
+ * environment may say things about both.
+ */
+export function refuseUnheard(command: Command): Command {
+  return command.hook("preAction", (_, called) => {
+    const there = isOnStack(called.opts());
+    const unheard = called.options.find(
+      option =>
+        (there ? ONLY_HERE : ONLY_ON_STACK).includes(option.attributeName()) &&
+        called.getOptionValueSource(option.attributeName()) === "cli",
+    );
+    if (unheard === undefined) return;
+    called.error(
+      `error: option '${unheard.flags}' ${there ? "is of runs on this machine: leave it or --stack out" : "needs --stack: nothing here would heed it"}`,
+    );
+  });
 }
 
 export const seconds = positive;

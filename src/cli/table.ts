@@ -31,6 +31,10 @@ export function signedInterval({
   readonly low: number;
   readonly high: number;
 }): string {
-  const points = (share: number): string => `${share >= 0 ? "+" : ""}${(100 * share).toFixed(1)}`;
-  return `${points(mean)} [${points(low)}, ${points(high)}]`;
+  return `${signedPoints(mean)} [${signedPoints(low)}, ${signedPoints(high)}]`;
+}
+
+/** 0.123 → "+12.3" */
+export function signedPoints(share: number): string {
+  return `${share >= 0 ? "+" : ""}${(100 * share).toFixed(1)}`;
 }

@@ -32,7 +32,7 @@ export function addTasksCommand(program: Command): void {
     .description("write pools of small terminal tasks as Harbor folders")
     .addHelpText(
       "after",
-      `\nPools:\n${pools}\n\nThe same seed writes the same tasks. A pool that is there already is left alone, or written anew with --force.`,
+      `\nPools:\n${pools}\n\nDemonstrations are written only when --pool names them. The same seed writes the same tasks. A pool that is there already is left alone, or written anew with --force.`,
     )
     .option("--out <dir>", "folder of the pools", ".t1/tasks")
     .addOption(new Option("--pool <name...>", "only these pools").choices(POOL_NAMES))

@@ -1,7 +1,7 @@
 // `t1 tasks try`: a task for a person: a shell in its sandbox, then its own tests.
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
-import { VerifierModeName } from "../config/run-config.ts";
+import { VerifierModeName } from "../config/grading-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { type PreparedTask, prepareTask } from "../pipeline/prepare.ts";
 import { AGENTS, asAgent, type Play, type TriedStep, tryTask } from "../pipeline/try-task.ts";

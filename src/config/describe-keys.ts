@@ -73,6 +73,9 @@ function* walk(
 function typeOf(schema: JsonSchema): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum !== undefined) return schema.enum.join(" | ");
-  if (schema.anyOf !== undefined) return schema.anyOf.map(typeOf).join(" | ");
+  if (schema.anyOf !== undefined)
+    return schema.anyOf
+      .map(one => (one.properties ? `{${Object.keys(one.properties).join(", ")}}` : typeOf(one)))
+      .join(" | ");
   return schema.properties === undefined ? (schema.type ?? "") : "group";
 }

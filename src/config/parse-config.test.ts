@@ -27,6 +27,17 @@ describe("run config", () => {
       `${PPO}  actor:\n    learning_rate: 1\n`,
       "run.yaml:8: training.actor.learning_rate: unknown key; did you mean learningRate?",
     ],
+    [PPO.replace("policy: base\n", ""), "run.yaml: policy: missing: expected string or object"],
+    [PPO.replace("policy: base", "policy: 3"), "run.yaml:2: policy: expected string or object, got 3"],
+    [
+      PPO.replace("policy: base", "policy: { runn: a }"),
+      "run.yaml:2: policy.run: missing: expected string\n  run.yaml:2: policy.runn: unknown key; did you mean run?",
+    ],
+    [`${PPO}model:\n  layers: 3\n`, "run.yaml:7: model: only of runs of kind sft"],
+    [
+      PPO.replace("iterations: 3", "iterations: 1.0e+30"),
+      "has a problem: \n  run.yaml:6: training.iterations: Too big: expected number to be <=999999",
+    ],
     [`${PPO}sampling:\n  topP: 0.9\n`, "run.yaml:7: sampling: training needs temperature above 0"],
     [
       `${PPO}rollout:\n  episodes: 8\n  launch: 4\n`,

@@ -24,8 +24,8 @@ export function parseRunConfig(text: string, file: string, overrides: readonly s
     });
   }
   for (const override of overrides) applyOverride(document, override);
-  const parsed = RunConfig.safeParse(valueOfYaml(document, file));
-  const problems = parsed.success ? contradictions(parsed.data) : parsed.error.issues.flatMap(describeIssue);
+  const parsed = RunConfig.safeParse(valueOfYaml(document, file), { reportInput: true });
+  const problems = parsed.success ? contradictions(parsed.data) : describeIssues(parsed.error.issues);
   if (parsed.success && problems.length === 0) return parsed.data;
   const lineOf = (path: readonly PropertyKey[]): string => {
     let node: unknown = document.contents;
@@ -76,19 +76,49 @@ interface Problem {
   readonly message: string;
 }
 
-function describeIssue(issue: z.core.$ZodIssue): Problem[] {
-  if (issue.code !== "unrecognized_keys") return [{ path: issue.path, message: issue.message }];
-  return issue.keys.map(key => {
-    const known = keysAt(issue.path);
-    const meant = nearestName(key, known);
-    const hint = meant === undefined ? `known here: ${known.join(", ")}` : `did you mean ${meant}?`;
-    return { path: [...issue.path, key], message: `unknown key; ${hint}` };
-  });
+/** A number that is too large for two reasons is said to be so once, by the nearer limit. */
+function describeIssues(issues: readonly z.core.$ZodIssue[]): Problem[] {
+  const isSaidLater = ({ code, path }: z.core.$ZodIssue, index: number): boolean =>
+    issues.slice(index + 1).some(later => later.code === code && later.path.join() === path.join());
+  return issues.filter((issue, index) => !isSaidLater(issue, index)).flatMap(describeIssue);
 }
 
-/** Names of all keys that may stand at a path, over all kinds of runs. */
-function keysAt(path: readonly PropertyKey[]): string[] {
-  let schemas: z.core.$ZodType[] = [RunConfig];
+function describeIssue(issue: z.core.$ZodIssue): Problem[] {
+  const { path } = issue;
+  if (issue.code === "unrecognized_keys")
+    return issue.keys.map(key => ({ path: [...path, key], message: unknownKey(path, key) }));
+  if (issue.code === "invalid_union" && issue.errors.length > 0) {
+    // Of a choice between a value and a group, a group was meant where one is written.
+    const meant = issue.errors.find(([first]) => first?.path.length !== 0 || first.code !== "invalid_type");
+    if (meant !== undefined)
+      return describeIssues(meant.map(inner => ({ ...inner, path: [...path, ...inner.path] })));
+    const expected = issue.errors.flatMap(([one]) => (one.code === "invalid_type" ? [one.expected] : []));
+    return [{ path, message: wrongType(expected.join(" or "), issue.input) }];
+  }
+  if (issue.code === "invalid_type" && issue.input === undefined)
+    return [{ path, message: wrongType(issue.expected, issue.input) }];
+  return [{ path, message: issue.message }];
+}
+
+function wrongType(expected: string, got: unknown): string {
+  if (got === undefined) return `missing: expected ${expected}`;
+  return `expected ${expected}, got ${JSON.stringify(got)}`;
+}
+
+function unknownKey(path: readonly PropertyKey[], key: string): string {
+  const kinds = RunConfig.options.filter(option => keysAt(path, [option]).includes(key));
+  if (kinds.length > 0) {
+    const names = kinds.flatMap(({ shape }) => [...shape.kind.values]);
+    return `only of runs of kind ${names.join(" or ")}`;
+  }
+  const known = keysAt(path);
+  const meant = nearestName(key, known);
+  return `unknown key; ${meant === undefined ? `known here: ${known.join(", ")}` : `did you mean ${meant}?`}`;
+}
+
+/** Names of all keys that may stand at a path, over all kinds of runs or those given. */
+function keysAt(path: readonly PropertyKey[], kinds: readonly z.core.$ZodType[] = [RunConfig]): string[] {
+  let schemas = [...kinds];
   for (const key of path) schemas = schemas.flatMap(shapesOf).flatMap(shape => shape[String(key)] ?? []);
   return [...new Set(schemas.flatMap(shapesOf).flatMap(shape => Object.keys(shape)))];
 }

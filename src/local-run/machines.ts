@@ -1,6 +1,5 @@
 // The deployed state machines with this machine's executors: functions, drivers and trainer run here, and the store
 // stands for the bucket.
-import { mkdirSync } from "node:fs";
 import { z } from "zod";
 import { Failure } from "../failure/errors.ts";
 import type { Clock } from "../local/clock.ts";
@@ -52,12 +51,6 @@ const Input = z.object({
 });
 const Outcome = z.object({ outcome: z.string(), generation: z.int().optional() });
 
-/** @throws as `openRunner` */
-export async function openMachines(options: MachinesOptions): Promise<Machines> {
-  mkdirSync(options.folder, { recursive: true });
-  return Machines.open(options);
-}
-
 export class Machines implements AsyncDisposable {
   readonly #options: MachinesOptions;
   readonly #errors = new TaskErrors();
@@ -70,6 +63,7 @@ export class Machines implements AsyncDisposable {
     this.#options = options;
   }
 
+  /** @throws as `openRunner` */
   static async open(options: MachinesOptions): Promise<Machines> {
     const machines = new Machines(options);
     const { assembly, store, concurrency, sharesPlaces, folder } = options;

@@ -1,6 +1,6 @@
 // The sampler of a run as a deployment has it: the program of its container, at an address of this machine alone, which
-// all drivers ask. One that ends is started again at the same address, as ECS replaces a task; it is told anew what to
-// serve by whoever asks it first.
+// all drivers ask. One that ends, or no longer answers, is started again at the same address, as ECS replaces a task; it
+// is told anew what to serve by whoever asks it first.
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "../failure/errors.ts";
@@ -15,14 +15,25 @@ export interface ServedSamplerOptions {
   readonly cacheBytes: number;
   /** Told of an end that nobody asked for. */
   readonly onEvent: OnRunEvent;
+  /** When one that does not answer is ended: ECS's figures for its service when not given. */
+  readonly health?: HealthCheck;
+}
+
+/** As in a definition of ECS, and its stopTimeout. */
+interface HealthCheck {
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+  /** Failures in a row from which it is unhealthy. */
+  readonly retries: number;
+  readonly stopTimeoutSeconds: number;
 }
 
 /** What it prints once it can be asked. */
 const SERVING = /^serving .* at (http:\S+)$/;
 /** When the run ends nobody waits for an answer any more; with a runner that was killed neither. */
 const GRACE_SECONDS = 2;
-/** For a step that is being computed, or a model that is being loaded. */
-const STOP_TIMEOUT_SECONDS = 30;
+/** To stop: for a step that is being computed, or a model that is being loaded. */
+const HEALTH: HealthCheck = { intervalMs: 15_000, timeoutMs: 5_000, retries: 3, stopTimeoutSeconds: 30 };
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 10_000;
 
@@ -46,8 +57,11 @@ export class ServedSampler implements AsyncDisposable {
     const key = randomBytes(32).toString("hex");
     const stop = new AbortController();
     const serving = Promise.withResolvers<string>();
-    const start = (port: string, onServing: (url: string) => void): Promise<ProgramEnd> =>
-      runContainer(
+    const { health = HEALTH } = options;
+    const start = async (port: string, onServing: (url: string) => void): Promise<ProgramEnd> => {
+      const ended = new AbortController();
+      const ill = new AbortController();
+      const end = await runContainer(
         "sampler",
         {
           environment: {
@@ -58,17 +72,22 @@ export class ServedSampler implements AsyncDisposable {
             ...{ T1_HOST: "127.0.0.1", T1_PORT: port, T1_GRACE_SECONDS: String(GRACE_SECONDS) },
           },
           command: undefined,
-          signal: stop.signal,
+          signal: AbortSignal.any([stop.signal, ill.signal]),
           sleep: ms => sleep(ms),
         },
         {
-          stopTimeoutSeconds: STOP_TIMEOUT_SECONDS,
+          stopTimeoutSeconds: health.stopTimeoutSeconds,
           onLine: line => {
             const url = SERVING.exec(line)?.[1];
-            if (url !== undefined) onServing(url);
+            if (url === undefined) return;
+            onServing(url);
+            void isSilent(url, health, ended.signal).then(silent => silent && ill.abort());
           },
         },
       );
+      ended.abort();
+      return ill.signal.aborted ? { error: noAnswer() } : end;
+    };
     const first = start("0", serving.resolve);
     const url = await Promise.race([serving.promise, first.then(end => Promise.reject(errorOf(end)))]);
     const over = keepServing(first, onServing => start(new URL(url).port, onServing), stop.signal, options);
@@ -99,6 +118,26 @@ async function keepServing(
       pauseMs = FIRST_PAUSE_MS;
     });
   }
+}
+
+/** @returns true when it has not answered as often as that, whatever it answers; false when the signal has fired */
+async function isSilent(url: string, health: HealthCheck, signal: AbortSignal): Promise<boolean> {
+  for (let failures = 0; failures < health.retries; ) {
+    await sleep(health.intervalMs, undefined, { signal }).catch(() => {});
+    if (signal.aborted) return false;
+    const hasAnswered = await fetch(`${url}/health`, { signal: AbortSignal.timeout(health.timeoutMs) })
+      .then(response => response.arrayBuffer())
+      .then(
+        () => true,
+        () => false,
+      );
+    failures = hasAnswered ? 0 : failures + 1;
+  }
+  return !signal.aborted;
+}
+
+function noAnswer(): Failure {
+  return new Failure("SamplerUnavailable", "the sampler no longer answered", { retryable: true });
 }
 
 /** A server has no good end of its own. */

@@ -2,11 +2,12 @@
 // copy of a definition is part of the repository: the folder is named by everything that the synthesis reads.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { InvariantError } from "../failure/errors.ts";
 import { attributeFileError } from "../store/file-errors.ts";
+import { makeFolders } from "../store/make-folders.ts";
 
 export const ROOT = join(import.meta.dirname, "../..");
 
@@ -29,7 +30,7 @@ export async function synthesizedAssembly({
   onSynthesis?.();
   let unfinished: string;
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolders(folder);
     unfinished = mkdtempSync(join(folder, "unfinished-"));
   } catch (error) {
     throw attributeFileError(error, "create", folder);

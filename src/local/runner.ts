@@ -1,26 +1,23 @@
 // Runs state machines on this machine, with the calls of the Step Functions API. With a folder, everything is written
 // down as it happens and a runner that was killed goes on where it stood when the next one opens the folder.
 import { randomUUID } from "node:crypto";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { InputError } from "../failure/errors.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { Cancellation } from "./cancellation.ts";
 import { type Clock, realClock } from "./clock.ts";
 import { describeExecution, type ExecutionDescription } from "./description.ts";
-import { Execution } from "./execution.ts";
+import { Executions } from "./executions.ts";
 import type { Executors } from "./executor.ts";
 import { statesExecutor } from "./executors/states.ts";
 import { type FaultPlan, openFaults } from "./fault-plan.ts";
 import { lockFolder } from "./folder-lock.ts";
 import type { HistoryEvent } from "./history.ts";
-import { type JournalContents, JournalFile, listJournals } from "./journal-file.ts";
-import { exceedsBytes, type Json, parsePayload, toPayload } from "./json-value.ts";
+import { exceedsBytes, type Json, toPayload } from "./json-value.ts";
 import { loadDefinition } from "./load-definition.ts";
 import { type Machine, taskStateNames } from "./machine.ts";
 import { type MapRun, MapRuns } from "./map-runs.ts";
-import { applyRecord, emptyProgress, type ThreadProgress } from "./progress.ts";
 import { whyNotRedrivable } from "./redrive.ts";
-import { RunRecorder } from "./run-recorder.ts";
 import { runStates } from "./run-states.ts";
 import { StateError } from "./state-error.ts";
 import { TaskTokens } from "./task-tokens.ts";
@@ -53,16 +50,6 @@ export interface StartOptions {
   readonly startedBy?: string;
 }
 
-interface Entry {
-  readonly machine: Machine;
-  readonly recorder: RunRecorder;
-  readonly progress: ThreadProgress;
-  readonly startedBy: string | undefined;
-  execution: Execution;
-  /** Settles when the execution has ended or the runner has closed. */
-  whenOver: Promise<void>;
-}
-
 /**
  * @throws InputError for a definition that is wrong or not supported, a corrupt journal, a fault that cannot fire
  * @throws Failure StoreUnavailable when the folder cannot be used or another runner has it
@@ -83,12 +70,10 @@ export async function openRunner(options: RunnerOptions): Promise<LocalRunner> {
 
 export class LocalRunner {
   readonly #machines: ReadonlyMap<string, Machine>;
-  readonly #folder: string | undefined;
   readonly #world: World;
   readonly #unlock: () => Promise<void>;
-  readonly #entries = new Map<string, Entry>();
+  readonly #executions: Executions;
   readonly #work = new Set<Promise<unknown>>();
-  readonly #onEvent: RunnerOptions["onEvent"];
   #isClosed = false;
 
   constructor(
@@ -98,9 +83,7 @@ export class LocalRunner {
     unlock: () => Promise<void>,
   ) {
     this.#machines = machines;
-    this.#folder = folder;
     this.#unlock = unlock;
-    this.#onEvent = options.onEvent;
     const clock = options.clock ?? realClock;
     const { buckets = {} } = options;
     this.#world = {
@@ -123,7 +106,8 @@ export class LocalRunner {
       closing: new Cancellation(),
       track: work => this.#track(work),
     };
-    if (folder !== undefined) this.#reopen(folder);
+    this.#executions = new Executions(this.#world, folder, options.onEvent);
+    this.#executions.reopen();
   }
 
   /**
@@ -155,36 +139,15 @@ export class LocalRunner {
         where: executionName,
         expected: `at most ${this.#world.limits.payloadBytes} bytes`,
       });
-    const arn = this.#executionArn(name, executionName);
-    const known = this.#entries.get(arn);
+    const arn = `arn:aws:states:${this.#world.region}:${this.#world.account}:execution:${name}:${executionName}`;
+    const known = this.#executions.find(arn);
     if (known !== undefined) {
       const isSame = known.execution.source.input.text === payload.text;
       const isOwn = startedBy !== undefined && known.startedBy === startedBy;
       if (isOwn || (isSame && known.execution.status === "RUNNING")) return { executionArn: arn };
       throw new InputError({ what: "execution exists already", where: arn, fix: "choose another name" });
     }
-    const startMs = this.#world.clock.now();
-    const journal =
-      this.#folder === undefined
-        ? undefined
-        : JournalFile.create(join(this.#folder, `${name}@${executionName}.jsonl`), {
-            kind: "execution",
-            format: 1,
-            arn,
-            machine: name,
-            definition: machine.definition,
-            name: executionName,
-            input: payload.text,
-            startMs,
-            ...(startedBy !== undefined && { startedBy }),
-          });
-    this.#enter(
-      machine,
-      { arn, name: executionName, input: payload.text, startMs, startedBy },
-      this.#recorder(arn, journal),
-      emptyProgress(),
-      0,
-    );
+    this.#executions.start(machine, { arn, name: executionName, input: payload.text, startedBy });
     return { executionArn: arn };
   }
 
@@ -194,7 +157,7 @@ export class LocalRunner {
    * @throws what broke the execution off without ending it: a bug, a full disk
    */
   async result(executionArn: string): Promise<ExecutionDescription> {
-    const entry = this.#entry(executionArn);
+    const entry = this.#executions.get(executionArn);
     await entry.whenOver;
     return describeExecution(entry.execution);
   }
@@ -205,19 +168,19 @@ export class LocalRunner {
   }
 
   executionArns(): readonly string[] {
-    return [...this.#entries.keys()];
+    return this.#executions.arns();
   }
 
   /** Also for children of Distributed Maps, while this runner lives. */
   describe(executionArn: string): ExecutionDescription {
     const child = this.#world.children.get(executionArn);
-    return describeExecution(child ?? this.#entry(executionArn).execution);
+    return describeExecution(child ?? this.#executions.get(executionArn).execution);
   }
 
   /** As GetExecutionHistory. Also for children of Distributed Maps, while this runner lives. */
   history(executionArn: string): readonly HistoryEvent[] {
     const child = this.#world.children.get(executionArn);
-    return (child ?? this.#entry(executionArn).execution).history.events;
+    return (child ?? this.#executions.get(executionArn).execution).history.events;
   }
 
   mapRuns(executionArn: string): readonly MapRun[] {
@@ -237,9 +200,9 @@ export class LocalRunner {
    * and so does its name.
    */
   forget(executionArn: string): void {
-    const { execution } = this.#entry(executionArn);
+    const { execution } = this.#executions.get(executionArn);
     if (execution.status === "RUNNING") return;
-    this.#entries.delete(executionArn);
+    this.#executions.forget(executionArn);
     for (const [arn, child] of this.#world.children)
       if (
         child.status !== "RUNNING" &&
@@ -255,7 +218,7 @@ export class LocalRunner {
   ): void {
     // Closing ends the work of executions, not the executions: neither do those that waited for them end them.
     if (this.#isClosed) return;
-    this.#entry(executionArn).execution.abort(new StateError(error, cause));
+    this.#executions.get(executionArn).execution.abort(new StateError(error, cause));
   }
 
   /**
@@ -264,24 +227,10 @@ export class LocalRunner {
    * @throws InputError when it runs, has succeeded, or ended more than 14 days ago
    */
   redriveExecution(executionArn: string): void {
-    const entry = this.#entry(executionArn);
-    const { execution, progress, recorder } = entry;
-    const { source } = execution;
-    const refusal = whyNotRedrivable(execution);
+    const refusal = whyNotRedrivable(this.#executions.get(executionArn).execution);
     if (refusal !== undefined)
       throw new InputError({ what: "cannot be redriven", where: executionArn, expected: refusal });
-    const record = { kind: "redriven", timeMs: this.#world.clock.now() } as const;
-    recorder.record(record);
-    applyRecord(progress, record);
-    const redriveCount = source.redriveCount + 1;
-    this.#enter(
-      entry.machine,
-      { ...source, input: source.input.text, startedBy: entry.startedBy },
-      recorder,
-      progress,
-      redriveCount,
-      true,
-    );
+    this.#executions.redrive(executionArn);
   }
 
   /** @throws InputError when no task waits for the token */
@@ -306,99 +255,15 @@ export class LocalRunner {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const { execution } of this.#entries.values()) execution.cancellation.cancel();
+    this.#executions.cancel();
     this.#world.closing.cancel();
     while (this.#work.size > 0) await Promise.allSettled([...this.#work]);
-    for (const { recorder } of this.#entries.values()) recorder.close();
+    this.#executions.closeJournals();
     await this.#unlock();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
-  }
-
-  #entry(arn: string): Entry {
-    const entry = this.#entries.get(arn);
-    if (entry === undefined) throw new InputError({ what: "no such execution", where: arn });
-    return entry;
-  }
-
-  #executionArn(machine: string, name: string): string {
-    return `arn:aws:states:${this.#world.region}:${this.#world.account}:execution:${machine}:${name}`;
-  }
-
-  #recorder(
-    arn: string,
-    journal: JournalFile | undefined,
-    events?: ReadonlyMap<string, HistoryEvent[]>,
-  ): RunRecorder {
-    return new RunRecorder(journal, {
-      ...(events !== undefined && { events }),
-      onEvent: (path, event) => {
-        if (path === "") this.#onEvent?.(arn, event);
-      },
-    });
-  }
-
-  #reopen(folder: string): void {
-    for (const path of listJournals(folder)) {
-      const reopened = JournalFile.reopen(path);
-      if (reopened === undefined) continue;
-      const { journal, contents } = reopened;
-      const { head, events } = contents;
-      const progress = emptyProgress();
-      for (const record of contents.records) applyRecord(progress, record);
-      const machine = loadDefinition(head.machine, head.definition);
-      this.#enter(machine, head, this.#recorder(head.arn, journal, events), progress, redrivesOf(contents));
-    }
-  }
-
-  #enter(
-    machine: Machine,
-    head: {
-      readonly arn: string;
-      readonly name: string;
-      readonly input: string;
-      readonly startMs: number;
-      readonly startedBy?: string;
-    },
-    recorder: RunRecorder,
-    progress: ThreadProgress,
-    redriveCount: number,
-    isRedriven = false,
-  ): void {
-    const execution = new Execution(
-      {
-        arn: head.arn,
-        name: head.name,
-        machineArn: `arn:aws:states:${this.#world.region}:${this.#world.account}:stateMachine:${machine.name}`,
-        machineName: machine.name,
-        scope: machine,
-        timeoutSeconds: machine.timeoutSeconds,
-        input: parsePayload(head.input),
-        startMs: head.startMs,
-        progress,
-        redriveCount,
-      },
-      this.#world,
-      recorder,
-    );
-    if (isRedriven)
-      execution.history.add("ExecutionRedriven", execution.history.events.length, { redriveCount });
-    const entry: Entry = {
-      machine,
-      recorder,
-      progress,
-      startedBy: head.startedBy,
-      execution,
-      whenOver: Promise.resolve(),
-    };
-    this.#entries.set(head.arn, entry);
-    if (execution.restoreEnd()) return;
-    entry.whenOver = Promise.resolve()
-      .then(() => execution.run())
-      .finally(() => recorder.close());
-    this.#track(entry.whenOver);
   }
 
   #track(work: Promise<unknown>): void {
@@ -409,8 +274,4 @@ export class LocalRunner {
     this.#work.add(settled);
     void settled.then(() => this.#work.delete(settled));
   }
-}
-
-function redrivesOf({ records }: JournalContents): number {
-  return records.filter(({ kind }) => kind === "redriven").length;
 }

@@ -1,5 +1,6 @@
 // Closes a phase: fixes the list of what counts, with hashes, once. Everything later is a function of this list.
-import type { RewardConfig, RunConfig } from "../config/run-config.ts";
+import type { RewardConfig } from "../config/grading-config.ts";
+import type { RunConfig } from "../config/run-config.ts";
 import { Failure, InputError } from "../failure/errors.ts";
 import { readAdmitted } from "../store/claim.ts";
 import { encodeJson, readJson } from "../store/json.ts";

@@ -1,7 +1,8 @@
 // A model from nothing: a tokenizer learned from the pool's own texts, random weights, and the plainest chat template.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { NewModel, SftConfig } from "../config/run-config.ts";
+import type { NewModel } from "../config/model-config.ts";
+import type { SftConfig } from "../config/run-config.ts";
 import { encodeModelFiles } from "../model/checkpoint.ts";
 import { randomParameters } from "../model/parameters.ts";
 import { trainTokenizer } from "../model/train-tokenizer.ts";

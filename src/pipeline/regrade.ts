@@ -1,7 +1,7 @@
 // Grades episodes again by what was kept of them, without the agent: another mode of the verifier, other tests of a task
 // that was wrong, another reward. What was scored stays as it is; new scores lie beside it.
 import { join } from "node:path";
-import type { RewardConfig } from "../config/run-config.ts";
+import type { RewardConfig } from "../config/grading-config.ts";
 import { InputError, InvariantError } from "../failure/errors.ts";
 import type { Sandbox, SandboxProvider } from "../sandbox/sandbox.ts";
 import { readAdmitted } from "../store/claim.ts";

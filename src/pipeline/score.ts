@@ -1,6 +1,6 @@
 // Turns the verifier reports of a phase into rewards and admits one attempt of each episode. The first attempt that is
 // no failure of the infrastructure counts.
-import type { RewardConfig } from "../config/run-config.ts";
+import type { RewardConfig } from "../config/grading-config.ts";
 import { admit, listAttempts } from "../store/claim.ts";
 import { encodeJson } from "../store/json.ts";
 import {

@@ -76,10 +76,10 @@ function gainTable(gain: Comparison): Html {
       name,
       count(taskCount),
       points(resolved.mean),
-      intervalBar(resolved, span),
-      bounds(resolved),
+      taskCount > 1 && intervalBar(resolved, span),
+      taskCount > 1 ? bounds(resolved) : "one task",
       signed(reward.mean, 3),
-      `${signed(reward.low, 3)} to ${signed(reward.high, 3)}`,
+      taskCount > 1 ? `${signed(reward.low, 3)} to ${signed(reward.high, 3)}` : "one task",
     ]),
   );
 }

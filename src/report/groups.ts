@@ -1,6 +1,7 @@
 // Results of training by what tasks say of themselves: the first quarter of the iterations beside the last one.
+import { shareDifference } from "../evaluation/share-difference.ts";
 import type { ClosedEpisode } from "../pipeline/records.ts";
-import { count, decimals, plural, points } from "./format.ts";
+import { count, decimals, plural, points, signed } from "./format.ts";
 import { type Html, html } from "./html.ts";
 import { closedIterations, type RunData } from "./read-run.ts";
 import { shareBar } from "./share-bar.ts";
@@ -55,7 +56,7 @@ export function trainingGroups({ iterations }: RunData): Html {
   const lead =
     closed.length === 1
       ? "Of the only closed iteration."
-      : `The first ${plural(quarter, "iteration")} against the last ${count(quarter)}, of ${count(closed.length)}. ± is a 95 % interval of the change; both draw other tasks.`;
+      : `The first ${plural(quarter, "iteration")} against the last ${count(quarter)}, of ${count(closed.length)}. In brackets a 95 % interval of the change; both draw other tasks.`;
   const rows = (label: string, values: readonly string[]) =>
     values.map(value => {
       const own = (episodes: readonly ClosedEpisode[]): ClosedEpisode[] =>
@@ -63,7 +64,7 @@ export function trainingGroups({ iterations }: RunData): Html {
       return rowOf(value, own(first), own(last));
     });
   return html`<section id="groups"><h2>Training results by group</h2><p class="lead">${lead}</p>
-<div class="columns">${[
+<div class="stack">${[
     groupTable("all", [rowOf("all episodes", first, last)]),
     ...groups.map(({ label, values }) => groupTable(label, rows(label, values))),
   ]}</div></section>`;
@@ -116,9 +117,9 @@ function statisticsOf(episodes: readonly ClosedEpisode[]): Statistics | undefine
   };
 }
 
-/** Difference of two independent shares, ± 1.96 standard errors (normal approximation). */
+/** "−12.5 [−43, +21]": whole points, since so few episodes tell no more. */
 function changeOf(before: Statistics, after: Statistics): string {
-  const variance = ({ resolved, size }: Statistics): number => (resolved * (1 - resolved)) / size;
-  const halfWidth = 1.96 * Math.sqrt(variance(before) + variance(after));
-  return `${points(after.resolved - before.resolved)} ± ${decimals(100 * halfWidth, 1)}`;
+  const counted = ({ resolved, size }: Statistics) => ({ successes: Math.round(resolved * size), size });
+  const { mean, low, high } = shareDifference(counted(before), counted(after));
+  return `${points(mean)} [${signed(100 * low, 0)}, ${signed(100 * high, 0)}]`;
 }

@@ -9,7 +9,7 @@ const HEIGHT = 216;
 /** The plot within the drawing; its right end depends on what is written beside it. */
 export const PLOT = { left: 46, top: 24, bottom: 182 } as const;
 /** Of a letter of the labels, in units of the drawing; generous, since the font is the reader's. */
-const LETTER_WIDTH = 7.2;
+const LETTER_WIDTH = 8.2;
 const MIN_COLUMN_WIDTH = 1;
 
 /** Iterations in which something held, e.g. that only the critic learned. */

@@ -32,6 +32,9 @@ export async function readEvaluations(
   const found = await mapSome(names, name => readEvaluation(store, run, name, problems));
   const finished = found.filter(evaluation => evaluation !== undefined);
   const series = Map.groupBy(finished, ({ name, version }) => seriesName(name, version));
+  const poolOf = (name: string): string => name.replace(EPISODES_PER_TASK, "");
+  const isAlone = (name: string): boolean =>
+    ![...series.keys()].some(other => other !== name && poolOf(other) === poolOf(name));
   const read: EvaluationSeries[] = [];
   for (const [name, members] of series) {
     const evaluations = members.sort((a, b) => a.version - b.version);
@@ -43,7 +46,8 @@ export async function readEvaluations(
     if (gain?.kind === "unreadable") problems.push(gain.problem);
     read.push({
       name,
-      title: name.replace(EPISODES_PER_TASK, ""),
+      // Its pool; where two series have one name, also how they differ.
+      title: name.replace(EPISODES_PER_TASK, isAlone(name) ? "" : ", $1 per task"),
       evaluations,
       ...(gain?.kind === "read" && { gain: gain.value }),
     });
@@ -71,7 +75,7 @@ async function readEvaluation(
 }
 
 /** End of the name of an evaluation that `t1 evaluate` made. */
-const EPISODES_PER_TASK = /-x\d+$/;
+const EPISODES_PER_TASK = /-x(\d+)$/;
 
 /** The name of an evaluation without its version: "held-out-v000120-x3" → "held-out-x3", "during-000040" → "during". */
 function seriesName(name: string, version: number): string {

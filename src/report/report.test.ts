@@ -1,3 +1,6 @@
+import { cpSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { HOSTILE_TEXTS } from "../../test/report/hostile-texts.ts";
 import { makeRun, type RunOptions, type Texts } from "../../test/report/make-run.ts";
@@ -61,6 +64,24 @@ describe("a report", () => {
     expect(shown).not.toContain("does not agree");
     const titles = elements.map(({ attributes }) => attributes.get("title") ?? "");
     expect(titles.some(title => /^#\d+ id \d+\nlog p −0\.7000, p 49\.7 %$/.test(title))).toBe(true);
+  });
+
+  it("writes the change of a group with an interval that is no mirror image", async () => {
+    const { text } = await reportOf({ evaluated: [], episodes: 8 });
+    const { text: shown } = scanMarkup(text);
+    expect(shown).toMatch(/[+−]\d+\.\d \[[+−]\d+, [+−]\d+\]/);
+    expect(shown).not.toContain("±");
+  });
+
+  it("tells apart two evaluations of one name, and gives one task no interval", async () => {
+    const store = await storeOf({ evaluated: [0, 4], episodes: 8 });
+    const folder = fileURLToPath(`${store.url}/runs/r/evaluations`);
+    for (const name of readdirSync(folder))
+      cpSync(join(folder, name), join(folder, name.replace(/-x1$/, "-x3")), { recursive: true });
+    const { text: shown } = scanMarkup((await makeReport(store, "r")).text);
+    expect(shown).toContain("held-out, 1 per task");
+    expect(shown).toContain("held-out, 3 per task");
+    expect(shown).toContain("one task");
   });
 
   it("is the same twice", async () => {

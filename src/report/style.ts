@@ -60,7 +60,7 @@ figure{display:flex;flex-direction:column;justify-content:space-between;margin:0
 figcaption p{margin:1px 0 8px;font-size:12.5px;line-height:1.4;color:var(--dim)}
 .pair{display:grid;margin-top:12px;grid-template-columns:minmax(0,445px) minmax(0,1fr);gap:12px;align-items:start}
 .columns{columns:2 500px;column-gap:12px}
-.columns>*{break-inside:avoid;margin-bottom:12px}
+.columns>*,.stack>*{break-inside:avoid;margin-bottom:12px}
 .plot{display:block;width:100%;height:auto;font-size:11.5px}
 .plot text{fill:var(--dim)}
 .plot .grid{stroke:var(--line);fill:none}
@@ -134,6 +134,6 @@ ${PROBABILITIES}
 tbody th a{text-decoration:none}
 .problem{overflow-wrap:anywhere;font-size:13px}
 @media (max-width:860px){.pair{grid-template-columns:minmax(0,1fr)}}
-@media (max-width:560px){main{padding:0 12px 48px}h1{font-size:25px}.plot{font-size:13px}.plot .unit{font-size:12px}.tile .value{font-size:22px}figure{padding:10px 10px 6px}.tiles{grid-template-columns:repeat(2,minmax(0,1fr))}}
+@media (max-width:560px){main{padding:0 12px 48px}h1{font-size:25px}.plot{font-size:13px}.plot .unit,.plot .name{font-size:12px}.tile .value{font-size:22px}figure{padding:10px 10px 6px}.tiles{grid-template-columns:repeat(2,minmax(0,1fr))}}
 @media print{nav{display:none}body{background:#fff;font-size:11px}main{max-width:none;padding:0}figure,.tile,.turns li,tr{break-inside:avoid}pre{max-height:none}.scroll{overflow:visible}th,td{white-space:normal;padding:3px 6px}details::details-content{content-visibility:visible;display:block;height:auto}.charts{grid-template-columns:repeat(2,1fr)}.hover{display:none}}
 `;

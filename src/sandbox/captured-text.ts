@@ -20,6 +20,11 @@ export function capturedBytes({ head, tail, omittedBytes }: CapturedOutput): Uin
   return joined(head, Buffer.from(`\n[… ${omittedBytes} bytes left out …]\n`), tail);
 }
 
+/** Text as a command would have printed it, all of it kept. */
+export function captureText(text: string): CapturedOutput {
+  return { head: new TextEncoder().encode(text), tail: new Uint8Array(), omittedBytes: 0 };
+}
+
 function joined(...parts: readonly Uint8Array[]): Uint8Array {
   return new Uint8Array(Buffer.concat(parts));
 }

@@ -1,5 +1,7 @@
 // A command of the agent as words and variables for the sandbox's own shell.
 import { InputError } from "../failure/errors.ts";
+import { captureText } from "./captured-text.ts";
+import type { ExecResult } from "./sandbox.ts";
 
 /** Longest single word of a command line is 128 KiB (MAX_ARG_STRLEN); a UTF-16 unit takes up to three bytes. */
 const WORD_CHARACTERS = 30_000;
@@ -26,6 +28,14 @@ export function whyNotRunnable(command: string): string | undefined {
   return bytes > COMMAND_LIMIT_BYTES
     ? `the command is too long: ${bytes} bytes, at most ${COMMAND_LIMIT_BYTES}`
     : undefined;
+}
+
+/** What becomes of a command that no shell can be given. */
+export function refusedCommand(reason: string): ExecResult {
+  return {
+    end: { kind: "exited", exitCode: 126 },
+    ...{ stdout: captureText(""), stderr: captureText(`sh: ${reason}\n`), durationMs: 0 },
+  };
 }
 
 /** @throws InputError for a name that a shell cannot export or a value that no process can have */

@@ -1,5 +1,6 @@
 // What an error of the file system means for a store: whether trying again can help, and what a person has to do.
 import { Failure, formatErrorText, InputError, InvariantError } from "../failure/errors.ts";
+import type { StoreUse } from "./object-store.ts";
 
 interface Meaning {
   readonly what: string;
@@ -62,6 +63,42 @@ export function attributeFileError(error: unknown, action: string, path: string)
     fix: meaning.fix,
   });
   return new Failure("StoreUnavailable", text, { retryable: meaning.retryable, cause: error });
+}
+
+/** What an error says that kept a store from being opened. @returns as `attributeFileError` does */
+export function attributeOpenError(error: unknown, path: string, use: StoreUse): unknown {
+  if (hasCode(error, "ENOTDIR", "EEXIST")) return notAFolder(path, error);
+  if (use === "create" && hasCode(error, "ENOENT"))
+    return new InputError(
+      {
+        what: "store cannot be made",
+        where: path,
+        expected: `expected a place where folders can be made, got ${String(error)}`,
+        fix: "choose another folder",
+      },
+      { cause: error },
+    );
+  if (use === "read" && hasCode(error, "EACCES", "EPERM"))
+    return new InputError(
+      {
+        what: "store cannot be read",
+        where: path,
+        expected: `expected a folder that can be read, got ${String(error)}`,
+        fix: "make it readable for this user, or choose another folder",
+      },
+      { cause: error },
+    );
+  if (hasCode(error, "EACCES", "EPERM", "EROFS", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"))
+    return new InputError(
+      {
+        what: "store cannot be written",
+        where: path,
+        expected: `expected a folder where files and links can be made, got ${String(error)}`,
+        fix: "make it writable for this user, or choose another folder",
+      },
+      { cause: error },
+    );
+  return attributeFileError(error, "open", path);
 }
 
 /** A link could lead out of the store, and reading a pipe could wait for ever. */

@@ -3,24 +3,25 @@
 // taken, or by `rename` under the lock of its key, after comparing. Locks and unfinished files lie in `.t1-store`.
 import { createHash } from "node:crypto";
 import { constants, type Stats } from "node:fs";
-import { access, type FileHandle, link, lstat, open, realpath, rename, stat, unlink } from "node:fs/promises";
+import { access, type FileHandle, link, open, realpath, rename, stat, unlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { InputError } from "../failure/errors.ts";
 import {
   attributeFileError,
+  attributeOpenError,
   changedByHand,
   folderInTheWay,
   hasCode,
   noSuchStore,
   notAFolder,
   notAnObject,
-  objectInTheWay,
   tooLong,
 } from "./file-errors.ts";
 import { withFileLock } from "./file-lock.ts";
-import { linkIfFree, makeFolder, removeIfEmpty, syncFolder, unlinkIfPresent } from "./file-steps.ts";
+import { linkIfFree, makeFolder, syncFolder, unlinkIfPresent } from "./file-steps.ts";
 import { listFolder, listNames } from "./list-folder.ts";
+import { lookUp } from "./look-up.ts";
 import { makeFolders } from "./make-folders.ts";
 import { assertKey, assertPrefix, PRIVATE_SEGMENT } from "./object-key.ts";
 import type {
@@ -32,6 +33,7 @@ import type {
   StoreUse,
 } from "./object-store.ts";
 import { sha256 } from "./sha256.ts";
+import { SyncedFolders } from "./synced-folders.ts";
 import { CHUNK_BYTES, folderOfThisProcess, removeLeftovers, withTemporary } from "./temporary-file.ts";
 
 /** The lock is held for a few file operations; who holds it for longer is stopped or hangs in its disk. */
@@ -39,9 +41,6 @@ const LOCK_WAIT_MS = 30_000;
 
 /** How often a folder may be deleted under a put before that is an error. */
 const VANISHED_TRIES = 5;
-
-/** Folders remembered as synced; a limit, so that a run of many iterations does not collect them for ever. */
-const MAX_KNOWN_FOLDERS = 20_000;
 
 /** PATH_MAX of Linux is 4,096 and a key has at most 900 bytes; 256 are room for our own names. */
 const MAX_ROOT_BYTES = 2_900;
@@ -79,14 +78,14 @@ class FileStore implements ObjectStore {
   readonly #root: string;
   readonly #temporary: string;
   readonly #locks: string;
-  /** Folders whose way from the root was synced by us: objects in them survive a stop of the machine. */
-  readonly #known = new Set<string>();
+  readonly #folders: SyncedFolders;
 
   constructor(root: string) {
     this.#root = root;
     this.url = pathToFileURL(root).href;
     this.#temporary = folderOfThisProcess(join(root, PRIVATE_SEGMENT, "unfinished"));
     this.#locks = join(root, PRIVATE_SEGMENT, "locks");
+    this.#folders = new SyncedFolders(root);
   }
 
   async prepare(): Promise<void> {
@@ -129,7 +128,7 @@ class FileStore implements ObjectStore {
   async head(key: string): Promise<ObjectHead | undefined> {
     const path = this.#pathOf(key);
     try {
-      const found = await this.#lookUp(path);
+      const found = await lookUp(path);
       return found?.isFile() ? { key, sizeBytes: found.size } : undefined;
     } catch (error) {
       throw attributeFileError(error, "head", path);
@@ -154,7 +153,7 @@ class FileStore implements ObjectStore {
     assertPrefix(prefix);
     const folder = resolve(this.#root, prefix.slice(0, prefix.lastIndexOf("/") + 1));
     try {
-      if ((await this.#lookUp(folder))?.isDirectory()) yield* listFolder(this.#root, prefix);
+      if ((await lookUp(folder))?.isDirectory()) yield* listFolder(this.#root, prefix);
     } catch (error) {
       throw attributeFileError(error, "list", folder);
     }
@@ -173,7 +172,7 @@ class FileStore implements ObjectStore {
   async delete(key: string): Promise<void> {
     const path = this.#pathOf(key);
     try {
-      if (!(await this.#lookUp(path))?.isFile()) return;
+      if (!(await lookUp(path))?.isFile()) return;
       await this.#againIfFolderVanishes(() => this.#remove(key, path));
     } catch (error) {
       throw attributeFileError(error, "delete", path);
@@ -209,7 +208,7 @@ class FileStore implements ObjectStore {
 
   #link(path: string, bytes: Uint8Array): Promise<PutResult> {
     return withTemporary(this.#temporary, bytes, async temporary => {
-      await this.#ensureFolder(dirname(path));
+      await this.#folders.make(dirname(path));
       if (await linkIfFree(temporary.path, path)) return { written: true, etag: temporary.sha256 };
       await this.#isTaken(path); // throws when it is a folder that has the place
       return LOST;
@@ -232,7 +231,7 @@ class FileStore implements ObjectStore {
   #remove(key: string, path: string): Promise<void> {
     return this.#locked(key, async () => {
       await unlinkIfPresent(path);
-      await this.#removeEmptyFolders(dirname(path));
+      await this.#folders.removeEmpty(dirname(path));
     });
   }
 
@@ -249,21 +248,8 @@ class FileStore implements ObjectStore {
     return join(this.#root, key);
   }
 
-  /** @throws InputError when a link leads there, so that no key leads out of the store */
-  async #lookUp(path: string): Promise<Stats | undefined> {
-    try {
-      const found = await lstat(path);
-      if ((!found.isFile() && !found.isDirectory()) || (await realpath(path)) !== path)
-        throw notAnObject(path);
-      return found;
-    } catch (error) {
-      if (hasCode(error, "ENOENT", "ENOTDIR")) return undefined;
-      throw error;
-    }
-  }
-
   async #isTaken(path: string): Promise<boolean> {
-    const found = await this.#lookUp(path);
+    const found = await lookUp(path);
     if (found?.isDirectory()) throw folderInTheWay(path);
     return found !== undefined;
   }
@@ -277,34 +263,11 @@ class FileStore implements ObjectStore {
     });
     let found: Stats | undefined;
     try {
-      found = await this.#lookUp(path);
+      found = await lookUp(path);
     } finally {
       if (!found?.isFile()) await file?.close();
     }
     return found?.isFile() ? file : undefined;
-  }
-
-  /** Makes the folder and what lies above it, and syncs the way to it from the root once. */
-  async #ensureFolder(folder: string): Promise<void> {
-    if (folder === this.#root) return;
-    const found = await this.#lookUp(folder);
-    if (found?.isFile()) throw objectInTheWay(folder);
-    if (found !== undefined && this.#known.has(folder)) return;
-    await this.#ensureFolder(dirname(folder));
-    if (found === undefined) await makeFolder(folder);
-    await syncFolder(dirname(folder));
-    if (this.#known.size >= MAX_KNOWN_FOLDERS) this.#known.clear();
-    this.#known.add(folder);
-  }
-
-  /** As in a bucket, a folder is there as long as something lies in it. */
-  async #removeEmptyFolders(start: string): Promise<void> {
-    let folder = start;
-    while (folder !== this.#root && (await removeIfEmpty(folder))) {
-      this.#known.delete(folder);
-      folder = dirname(folder);
-    }
-    await syncFolder(folder);
   }
 
   /** Runs an action again when somebody deletes a folder between its making and its use. */
@@ -314,7 +277,7 @@ class FileStore implements ObjectStore {
         return await action();
       } catch (error) {
         if (!hasCode(error, "ENOENT") || tries === VANISHED_TRIES) throw error;
-        this.#known.clear();
+        this.#folders.forget();
         await this.#makePrivateFolders();
       }
     }
@@ -331,41 +294,6 @@ class FileStore implements ObjectStore {
 
 async function makeRoot(path: string): Promise<void> {
   for (const folder of makeFolders(path).toReversed()) await syncFolder(dirname(folder));
-}
-
-function attributeOpenError(error: unknown, path: string, use: StoreUse): unknown {
-  if (hasCode(error, "ENOTDIR", "EEXIST")) return notAFolder(path, error);
-  if (use === "create" && hasCode(error, "ENOENT"))
-    return new InputError(
-      {
-        what: "store cannot be made",
-        where: path,
-        expected: `expected a place where folders can be made, got ${String(error)}`,
-        fix: "choose another folder",
-      },
-      { cause: error },
-    );
-  if (use === "read" && hasCode(error, "EACCES", "EPERM"))
-    return new InputError(
-      {
-        what: "store cannot be read",
-        where: path,
-        expected: `expected a folder that can be read, got ${String(error)}`,
-        fix: "make it readable for this user, or choose another folder",
-      },
-      { cause: error },
-    );
-  if (hasCode(error, "EACCES", "EPERM", "EROFS", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"))
-    return new InputError(
-      {
-        what: "store cannot be written",
-        where: path,
-        expected: `expected a folder where files and links can be made, got ${String(error)}`,
-        fix: "make it writable for this user, or choose another folder",
-      },
-      { cause: error },
-    );
-  return attributeFileError(error, "open", path);
 }
 
 function missing(url: string, key: string): InputError {

@@ -1,10 +1,10 @@
 // What definitions tell containers is what their programs read, and all that these need; each is looked at by a health
 // command.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, utimesSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { DRIVER_ENVIRONMENT, FARGATE_ENVIRONMENT } from "../../containers/driver/environment.ts";
 import { SAMPLER_ENVIRONMENT } from "../../containers/sampler/environment.ts";
@@ -61,18 +61,54 @@ describe.each(ROWS)("the $name", ({ name, stack, shape, overrides }) => {
 });
 
 describe("a heartbeat", () => {
-  it("is healthy while it beats, and not when it has stopped or never begun", () => {
-    const folder = mkdtempSync(join(tmpdir(), "t1-beat-"));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const run = (...args: readonly string[]) =>
-      spawnSync(process.execPath, args, { env: { ...process.env, TMPDIR: folder } }).status;
-    const file = join(ROOT, "containers/heartbeat.ts");
-    expect(run(file)).toBe(1);
-    expect(run("-e", `import(${JSON.stringify(file)}).then(({ startHeartbeat }) => startHeartbeat())`)).toBe(
-      0,
-    );
-    expect(run(file)).toBe(0);
-    utimesSync(join(folder, "t1-heartbeat"), 0, 0);
-    expect(run(file)).toBe(1);
+  const PROGRAM = join(ROOT, "containers/heartbeat.ts");
+  const START = `import(${JSON.stringify(PROGRAM)}).then(({ startHeartbeat }) => startHeartbeat())`;
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "t1-beat-"));
   });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const run = (
+    args: readonly string[],
+    {
+      through = [],
+      ...environment
+    }: { readonly through?: readonly string[]; readonly T1_HEARTBEAT?: string } = {},
+  ) => {
+    const [program = "", ...rest] = [...through, process.execPath, ...args];
+    const env = { PATH: process.env.PATH, TMPDIR: folder, ...environment };
+    return spawnSync(program, rest, { env }).status;
+  };
+  const image = () => ({ T1_HEARTBEAT: join(folder, "beat") });
+
+  it("is healthy while it beats, and not when it has stopped or never begun", () => {
+    expect(run([PROGRAM], image())).toBe(1);
+    expect(run(["-e", START], image())).toBe(0);
+    expect(run([PROGRAM], image())).toBe(0);
+    const [file = ""] = readdirSync(folder);
+    utimesSync(join(folder, file), 0, 0);
+    expect(run([PROGRAM], image())).toBe(1);
+  });
+
+  it("is none of another container's, where they share the folder", () => {
+    const other = { ...image(), through: ["unshare", "-Urm"] };
+    expect(run(["-e", START], image())).toBe(0);
+    expect(run([PROGRAM], other)).toBe(1);
+    expect(run(["-e", START], other)).toBe(0);
+    expect(readdirSync(folder)).toHaveLength(2);
+  });
+
+  it("leaves nothing in the temporary folder of a machine, which other users have too", () => {
+    expect(run(["-e", START])).toBe(0);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it.each(ROWS.filter(({ name }) => name !== "sampler"))(
+    "has a place in the image of the $name",
+    ({ name }) => {
+      const dockerfile = readFileSync(join(ROOT, "containers", name, "Dockerfile"), "utf8");
+      expect(dockerfile).toMatch(/^ENV T1_HEARTBEAT=\/tmp\/\S+$/m);
+    },
+  );
 });

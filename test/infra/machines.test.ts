@@ -2,13 +2,14 @@
 // of the list of faults that real projects had; the name of each says which fault.
 import { describe, expect, it } from "vitest";
 import { lintDefinition } from "../../infra/lint/definition.ts";
-import { type Definition, definitionsOf, synthesize } from "./synthesized.ts";
+import { definitionsOf, synthesize, type UncheckedJson } from "./synthesized.ts";
 
 const machines = definitionsOf(synthesize().templates);
-const rulesBroken = (definition: Definition): string[] => lintDefinition(definition).map(({ rule }) => rule);
+const rulesBroken = (definition: UncheckedJson): string[] =>
+  lintDefinition(definition).map(({ rule }) => rule);
 
 /** The iteration machine with a change. */
-function changed(change: (definition: Definition) => void): Definition {
+function changed(change: (definition: UncheckedJson) => void): UncheckedJson {
   const copy = structuredClone(machines.iteration);
   change(copy);
   return copy;
@@ -57,7 +58,7 @@ describe("the deployed machines", () => {
 });
 
 describe("rules", () => {
-  it.each<[string, string, (definition: Definition) => void]>([
+  it.each<[string, string, (definition: UncheckedJson) => void]>([
     ["B02, B43: a map without a ResultWriter", "result-writer", d => delete d.States.Rollouts.ResultWriter],
     [
       "B07: vcpus in the overrides of a job",

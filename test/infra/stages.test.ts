@@ -24,7 +24,7 @@ import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { advanceState, readState } from "../../src/store/run-state.ts";
 import { makeTinyRun, type TinyRun } from "../run/tiny-run.ts";
-import { type Definition, definitionsOf, synthesize } from "./synthesized.ts";
+import { definitionsOf, synthesize, type UncheckedJson } from "./synthesized.ts";
 
 const { templates } = synthesize();
 let tiny: TinyRun;
@@ -34,8 +34,7 @@ const context = (remainingMs = 60_000) =>
   ({ awsRequestId: "test", getRemainingTimeInMillis: () => remainingMs }) as Context;
 
 /** Calls a function as Lambda does, with the environment that its deployment gives it. */
-// biome-ignore lint/suspicious/noExplicitAny: events and answers are JSON here
-async function call(handler: any, event: unknown, remainingMs?: number): Promise<any> {
+async function call(handler: UncheckedJson, event: unknown, remainingMs?: number): Promise<UncheckedJson> {
   const answer = await handler(JSON.parse(JSON.stringify(event)), context(remainingMs));
   return answer === undefined ? undefined : JSON.parse(JSON.stringify(answer));
 }
@@ -78,8 +77,8 @@ describe("payloads of the definitions", () => {
     Cost: CostEvent,
   };
   /** Every call of a function in a definition: its name, and the keys of its payload. */
-  function* calls(chart: Definition): Generator<[stage: string, keys: string[]]> {
-    for (const state of Object.values<Definition>(chart.States)) {
+  function* calls(chart: UncheckedJson): Generator<[stage: string, keys: string[]]> {
+    for (const state of Object.values<UncheckedJson>(chart.States)) {
       if (state.Resource?.endsWith("lambda:invoke"))
         yield [
           /<(\w+?)Function/.exec(state.Arguments.FunctionName)?.[1] ?? "",

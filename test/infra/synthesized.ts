@@ -5,16 +5,26 @@ import { join } from "node:path";
 import { App } from "aws-cdk-lib";
 import { afterAll } from "vitest";
 import { DeploymentConfig } from "../../infra/config.ts";
-import type { TemplateJson } from "../../infra/lint/template.ts";
 import { addStacks } from "../../infra/stacks.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
+
+/** JSON whose parts tests name: one that is not there fails the test that looks for it. */
+// biome-ignore lint/suspicious/noExplicitAny: an expectation is the check of what stands there
+export type UncheckedJson = any;
+
+interface SynthesizedTemplate {
+  readonly Resources: Readonly<
+    Record<string, { readonly Type: string; readonly Properties?: UncheckedJson }>
+  >;
+  readonly Outputs?: Readonly<Record<string, { readonly Value: UncheckedJson }>>;
+}
 
 export interface Synthesized {
   readonly app: App;
   readonly config: DeploymentConfig;
   /** By the part's name: storage, network, … */
-  readonly templates: Readonly<Record<string, TemplateJson>>;
+  readonly templates: Readonly<Record<string, SynthesizedTemplate>>;
 }
 
 export function synthesize(settings: unknown = {}): Synthesized {
@@ -26,13 +36,16 @@ export function synthesize(settings: unknown = {}): Synthesized {
   addStacks(app, config);
   const { stacks } = app.synth();
   const templates = Object.fromEntries(
-    stacks.map(stack => [stack.stackName.slice(config.name.length + 1), stack.template as TemplateJson]),
+    stacks.map(stack => [
+      stack.stackName.slice(config.name.length + 1),
+      stack.template as SynthesizedTemplate,
+    ]),
   );
   return { app, config, templates };
 }
 
 /** A machine's definition as plain JSON; what only a deployment knows stands as `<LogicalId>`. */
-export function definitionsOf(templates: Synthesized["templates"]): Record<string, Definition> {
+export function definitionsOf(templates: Synthesized["templates"]): Record<string, UncheckedJson> {
   const machines = Object.values(templates.pipeline.Resources).filter(
     ({ Type }) => Type === "AWS::StepFunctions::StateMachine",
   );
@@ -43,11 +56,8 @@ export function definitionsOf(templates: Synthesized["templates"]): Record<strin
     ]),
   );
 }
-// biome-ignore lint/suspicious/noExplicitAny: read here and there by tests
-export type Definition = any;
-
 /** A container by its name: of a task definition, or of the one job definition. */
-export function containerOf(templates: Synthesized["templates"], stack: string, name: string): Definition {
+export function containerOf(templates: Synthesized["templates"], stack: string, name: string): UncheckedJson {
   for (const { Properties } of Object.values(templates[stack].Resources)) {
     const found = Properties?.ContainerDefinitions?.find((one: { Name: string }) => one.Name === name);
     if (found !== undefined) return found;

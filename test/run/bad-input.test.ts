@@ -77,6 +77,15 @@ describe("bad input", () => {
     });
   });
 
+  it.each([
+    [["run", "start", "x.yaml", "--name", "r", "--budget-usd", "3"], "'--budget-usd <usd>' needs --stack"],
+    [["run", "stop", "r", "--now"], "'--now' needs --stack"],
+    [["run", "watch", "r", "--every", "3"], "'--every <seconds>' needs --stack"],
+    [["run", "resume", "r", "--stack", "s", "--processes"], "'--processes' is of runs on this machine"],
+  ])("an option that nothing would heed: %j", async (words, message) => {
+    expect(await t1(...words)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+  });
+
   it("a broken task.toml: file and line; after its repair the run goes on", async () => {
     const file = join(firstTask(), "task.toml");
     const whole = readFileSync(file, "utf8");

@@ -1,5 +1,5 @@
 // Grading a run again through the command line.
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { attemptPrefix, episodePrefix, iterationPrefix, keptFilesKey } from "../../src/store/keys.ts";
@@ -59,7 +59,15 @@ describe("t1 regrade", () => {
       const { code, stderr } = await t1("regrade", ...words, "--local", tiny.store);
       expect([code, stderr], words.join(" ")).toEqual([2, expect.stringMatching(/\S/)]);
     }
-    const none = await t1("regrade", "kept", "--task", "none", "--local", tiny.store);
-    expect([none.code, none.stdout]).toEqual([0, expect.stringContaining("0 of 0 episodes")]);
+    const named = async (task: string) => {
+      const { code, stderr } = await t1("regrade", "kept", "--task", task, "--local", tiny.store);
+      return [code, stderr];
+    };
+    const [first = ""] = readdirSync(tiny.pool).sort();
+    expect(await named("nowhere-near")).toEqual([
+      2,
+      expect.stringMatching(new RegExp(`no episode of this task: --task nowhere-near: .* of ${first}, `)),
+    ]);
+    expect(await named(`${first}x`)).toEqual([2, expect.stringContaining(`did you mean ${first}?`)]);
   });
 });

@@ -2,8 +2,10 @@
 import { readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ServedSampler } from "../../src/local-run/served-sampler.ts";
 import { readClosed } from "../../src/pipeline/close.ts";
 import { AuditRecord, readMetrics } from "../../src/pipeline/metrics.ts";
+import type { RunEvent } from "../../src/pipeline/run-events.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
 import { readJson } from "../../src/store/json.ts";
@@ -72,6 +74,30 @@ describe("a run with a served sampler", () => {
     expect([code, shot.size]).toEqual([0, 3]);
     await checkProven(store, "shot");
     expect(programsOf(tiny)).toEqual([]);
+  });
+
+  it("replaces a sampler that hangs, at the same address", async () => {
+    const health = { intervalMs: 100, timeoutMs: 1_000, retries: 2, stopTimeoutSeconds: 0.1 };
+    const told: RunEvent[] = [];
+    const onEvent = (event: RunEvent) => void told.push(event);
+    const settings = { storeUrl: `file://${tiny.store}`, threads: 1, cacheBytes: 1 << 20, health, onEvent };
+    await using served = await ServedSampler.open(settings);
+    const [hung = 0] = programsOf(tiny, "sampler");
+    // While it answers it stays, also without weights, with which it would be healthy.
+    await sleep(5 * health.intervalMs);
+    expect(programsOf(tiny, "sampler")).toEqual([hung]);
+    process.kill(hung, "SIGSTOP");
+    await expect.poll(() => told, { timeout: 20_000 }).toHaveLength(1);
+    expect(told).toMatchObject([
+      { state: "sampler", text: "the sampler no longer answered; it is started again" },
+    ]);
+    const status = () =>
+      fetch(`${served.url}/health`).then(
+        answer => answer.status,
+        () => 0,
+      );
+    await expect.poll(status, { timeout: 20_000 }).toBe(503);
+    expect(programsOf(tiny, "sampler")).not.toContain(hung);
   });
 
   it("ends with a runner that is killed, as its drivers do", async () => {

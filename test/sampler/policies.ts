@@ -23,6 +23,16 @@ export interface StoredPolicies {
   remove(): Promise<void>;
 }
 
+/** A policy with random weights. */
+export async function storePolicy(
+  store: ObjectStore,
+  config: ModelConfig,
+  policy: PolicyReference,
+): Promise<void> {
+  const parameters = randomParameters(config, new RandomStream(deriveSeed(policy.prefix)));
+  await writeStoredFiles(store, policy.prefix, encodeModelFiles({ config, parameters }, "float32"));
+}
+
 export async function storePolicies(): Promise<StoredPolicies> {
   const folder = await mkdtemp(join(tmpdir(), "t1-policies-"));
   const store = await openFileStore(folder);

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { readAssembly } from "../../src/local/assembly.ts";
 import { containerProcess } from "../../src/local-run/container-process.ts";
-import { openMachines } from "../../src/local-run/machines.ts";
+import { Machines } from "../../src/local-run/machines.ts";
 import { driverInProcess } from "../../src/local-run/programs-in-process.ts";
 import { SharedGroups } from "../../src/local-run/shared-groups.ts";
 import { synthesizedAssembly } from "../../src/local-run/synthesized-assembly.ts";
@@ -77,7 +77,7 @@ const functions = Object.fromEntries(
     name.endsWith("score") ? { ...one, folder: join(import.meta.dirname, "early-score") } : one,
   ]),
 );
-const machines = await openMachines({
+const machines = await Machines.open({
   ...{ store, folder: settings.folder, concurrency, shared, sharesPlaces: true },
   assembly: { ...assembly, functions },
   driver: stormyDriver(openDriver, { groupSize: concurrency, log }),

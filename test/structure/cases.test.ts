@@ -1,11 +1,11 @@
 // Faults that terminals, sandboxes and verifiers of other projects had, by their public threads, and the tests that keep
 // each of them out of this one. Rules of a contract hold for every provider.
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");
-const RULES = "test/contracts/sandbox.ts";
+const RULES = "test/contracts/sandbox/";
 const DAEMON = "src/sandbox/daemon/daemon.test.ts";
 const DOCKER = "test/sandbox/docker/cases.test.ts";
 const ECS_START = "test/sandbox/ecs/launching.test.ts";
@@ -15,7 +15,7 @@ const ATTACKS = "test/red-team/attacks.ts";
 const EPISODE = "test/agent/episode.test.ts";
 const PROTOCOLS = "test/agent/protocols.test.ts";
 
-type Place = readonly [file: string, title: string];
+type Place = readonly [place: string, title: string];
 
 const CASES: Readonly<Record<string, readonly Place[]>> = {
   // Shells and commands
@@ -165,6 +165,14 @@ const CASES: Readonly<Record<string, readonly Place[]>> = {
 
 describe("a fault that others had", () => {
   it.each(Object.entries(CASES))("%s has its tests", (_, places) => {
-    for (const [file, title] of places) expect(readFileSync(join(ROOT, file), "utf8")).toContain(title);
+    for (const [place, title] of places) expect(textOf(place)).toContain(title);
   });
 });
+
+/** Of a file, or of the files of a folder. */
+function textOf(place: string): string {
+  if (!place.endsWith("/")) return readFileSync(join(ROOT, place), "utf8");
+  return readdirSync(join(ROOT, place))
+    .map(name => readFileSync(join(ROOT, place, name), "utf8"))
+    .join("\n");
+}

@@ -90,16 +90,23 @@ export class Engine implements AsyncDisposable {
     return this.#model.config;
   }
 
+  /** Resolves once all answers are out. */
+  async answered(): Promise<void> {
+    await this.#running;
+  }
+
   /** Takes other weights of the same model once all answers are out. Caches go: they hold the old weights' activations. */
   async useWeights(model: Model, version: number): Promise<void> {
-    await this.#running;
+    await this.answered();
     if (JSON.stringify(model.config) !== JSON.stringify(this.#model.config)) {
       throw new InvariantError("another model needs another engine", { version });
     }
+    const prefillWeights = weightFeeds(model, "split");
+    const stepWeights = weightFeeds(model, "dense");
     this.#model = model;
     this.#version = version;
-    this.#prefillWeights = weightFeeds(model, "split");
-    this.#stepWeights = weightFeeds(model, "dense");
+    this.#prefillWeights = prefillWeights;
+    this.#stepWeights = stepWeights;
     this.#parked.clear();
     this.#parkedBytes = 0;
   }

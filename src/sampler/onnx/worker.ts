@@ -4,43 +4,50 @@ import { parentPort, workerData } from "node:worker_threads";
 import { toErrorMessage } from "../../failure/error-message.ts";
 import { readModelFolder } from "../../model/model-folder.ts";
 import { openStore } from "../../store/open-store.ts";
-import type { PolicyReference } from "../sampler.ts";
+import type { GenerateRequest, PolicyReference } from "../sampler.ts";
 import { Engine } from "./engine.ts";
 import type { FromWorker, ToWorker, WorkerSettings } from "./messages.ts";
 
 const { storeUrl, threads, cacheBytes }: WorkerSettings = workerData;
 const store = await openStore(storeUrl);
 const cancels = new Map<number, () => void>();
-let current: { readonly prefix: string; readonly engine: Promise<Engine> } | undefined;
+/** What answers, and the policy it answers with. */
+let loaded: { readonly prefix: string; readonly engine: Engine } | undefined;
+/** Requests find their policy loaded one after the other, so that none is loaded while another is. */
+let turn: Promise<unknown> = Promise.resolve();
+
+function submit(request: Omit<GenerateRequest, "signal">): Promise<ReturnType<Engine["submit"]>> {
+  const submitted = turn.then(async () => (await engineFor(request.policy)).submit(request));
+  turn = submitted.catch(() => undefined);
+  return submitted;
+}
 
 /**
  * Requests for another version wait until the answers of the last one are out: no episode mixes two. A version that
  * cannot be loaded is loaded anew when it is asked for again; until then the last one stays.
  */
-function engineFor({ prefix, version }: PolicyReference): Promise<Engine> {
-  if (current?.prefix === prefix) return current.engine;
-  const before = current;
-  const engine = (async () => {
-    const model = await readModelFolder(store, prefix, "language");
-    const loaded = await before?.engine.catch(() => undefined);
-    if (loaded === undefined || JSON.stringify(loaded.config) !== JSON.stringify(model.config)) {
-      await loaded?.[Symbol.asyncDispose]();
-      return Engine.open(model, version, { threads, cacheBytes });
-    }
-    await loaded.useWeights(model, version);
-    return loaded;
-  })();
-  current = { prefix, engine };
-  engine.catch(() => {
-    if (current?.engine === engine) current = before;
-  });
+async function engineFor({ prefix, version }: PolicyReference): Promise<Engine> {
+  if (loaded?.prefix === prefix) return loaded.engine;
+  const model = await readModelFolder(store, prefix, "language");
+  if (loaded !== undefined && JSON.stringify(loaded.engine.config) === JSON.stringify(model.config)) {
+    await loaded.engine.useWeights(model, version);
+    loaded = { prefix, engine: loaded.engine };
+    return loaded.engine;
+  }
+  // Before the last one goes: a model of another shape may be none that can be compiled.
+  const engine = await Engine.open(model, version, { threads, cacheBytes });
+  const last = loaded?.engine;
+  await last?.answered();
+  loaded = { prefix, engine };
+  await last?.[Symbol.asyncDispose]();
   return engine;
 }
 
 /** ONNX Runtime takes the whole process down when its thread ends in the middle of a computation. */
 async function close(): Promise<void> {
-  const engine = await current?.engine.catch(() => undefined);
-  await engine?.[Symbol.asyncDispose]();
+  for (const cancel of cancels.values()) cancel();
+  await turn;
+  await loaded?.engine[Symbol.asyncDispose]();
   parentPort?.close();
 }
 
@@ -51,8 +58,7 @@ async function handle(message: Exclude<ToWorker, { kind: "close" }>): Promise<Fr
     return undefined;
   }
   try {
-    const engine = await engineFor(message.request.policy);
-    const { generation, cancel } = engine.submit(message.request);
+    const { generation, cancel } = await submit(message.request);
     cancels.set(id, cancel);
     return { kind: "generated", id, generation: await generation };
   } catch (error) {

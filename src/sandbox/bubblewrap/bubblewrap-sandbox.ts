@@ -1,9 +1,9 @@
 // One sandbox: commands, files and terminals go in by its porter.
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
-import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
-import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
-import { memoryKills } from "../memory-kills.ts";
+import { refusedCommand, shellWords, whyNotRunnable } from "../command-words.ts";
+import { DeadlineTimer, LONGEST_TIMER_MS } from "../deadline-timer.ts";
+import { ownMemoryKills } from "../memory-kills.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { PseudoTerminal, TERMINAL_NAME } from "../pseudo-terminal.ts";
 import { RequestedCommands } from "../requested-commands.ts";
@@ -31,22 +31,13 @@ import { killEverythingInside } from "./kill-inside.ts";
 import type { Command } from "./porter.ts";
 import { type CommandRun, type Entrance, runCommand } from "./run-command.ts";
 import { SandboxChanges } from "./sandbox-changes.ts";
+import { signalTerminal } from "./signal-terminal.ts";
 import { HOST_ENV, terminalWords } from "./spawner.ts";
+import { surroundings } from "./surroundings.ts";
 import { ERROR_TEXT_BYTES, TOOL_LIMIT_MS, type ToolEnd, type ToolRun } from "./tool-run.ts";
 import { TOOLKIT_TAR } from "./toolkit.ts";
 
 const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
-/** Longest time that a timer of Node can wait. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
-/** What every command starts with, unless the spec or the command says otherwise: as Docker has it. */
-const BASE_ENV = {
-  PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-  HOME: "/root",
-} as const;
-
-/** The same with a locale, so that shells count characters; which ones an image has, only its author knows. */
-const HOST_IMAGE_ENV = { ...BASE_ENV, LANG: "C.UTF-8" } as const;
 
 const TOOL_ENV = Object.entries(HOST_ENV).map(([name, value]) => `${name}=${value}`);
 
@@ -79,10 +70,12 @@ export class BubblewrapSandbox implements Sandbox {
   readonly #terminals = new Set<PseudoTerminal>();
   #killing: Promise<void> | undefined;
   readonly #changes = new SandboxChanges((argv, run) => this.runTool(argv, run));
-  readonly #killsBefore = memoryKills();
+  /** Told when it was last seen alive and about to do something. */
+  #killsBefore = ownMemoryKills();
   #ending: Promise<void> | undefined;
   #endReason = "its first process is gone";
-  #timer: NodeJS.Timeout | undefined;
+  /** The driver's own; should the driver hang, others sweep. */
+  readonly #deadline: DeadlineTimer;
 
   /** @param onEnd called once, when nothing of the sandbox is left */
   constructor(
@@ -97,7 +90,9 @@ export class BubblewrapSandbox implements Sandbox {
     this.#first = first;
     this.#entrance = entrance;
     this.#onEnd = onEnd;
-    this.#awaitDeadline();
+    this.#deadline = new DeadlineTimer(lease.deadlineMs, () => {
+      this.end("its deadline passed").catch(() => undefined); // whoever disposes of it gets the error
+    });
   }
 
   exec(command: string, options: ExecOptions): Promise<ExecResult> {
@@ -109,7 +104,7 @@ export class BubblewrapSandbox implements Sandbox {
     this.#assertAlive();
     this.#changes.begin();
     const env = { ...options.env, TERM: TERMINAL_NAME };
-    const shell = { argv: TERMINAL_SHELL, ...this.#surroundings({ ...options, env }) };
+    const shell = { argv: TERMINAL_SHELL, ...surroundings(this.#spec, { ...options, env }) };
     const isImage = this.#spec.image.kind !== "host";
     const words = terminalWords(this.#host, this.#first, shell, { isImage });
     const terminal = new PseudoTerminal(words, options, {
@@ -148,7 +143,7 @@ export class BubblewrapSandbox implements Sandbox {
   async startEntrypoint(words: readonly string[]): Promise<void> {
     await entrypointStarted(words, (argv, onStdout) =>
       this.#run(
-        { argv, ...this.#surroundings({}) },
+        { argv, ...surroundings(this.#spec, {}) },
         { limitMs: LONGEST_TIMER_MS, onStdout, onStderr: () => undefined },
       ),
     );
@@ -229,19 +224,11 @@ export class BubblewrapSandbox implements Sandbox {
         fix: "remove the user from the task, or use the docker provider",
       });
     }
+    const refusal = whyNotRunnable(command);
+    if (refusal !== undefined) return refusedCommand(refusal);
     const limit = outputLimitBytes ?? DEFAULT_OUTPUT_LIMIT_BYTES;
     const [stdout, stderr] = [new OutputCapture(limit), new OutputCapture(limit)];
-    const refusal = whyNotRunnable(command);
-    if (refusal !== undefined) {
-      stderr.push(Buffer.from(`sh: ${refusal}\n`));
-      return {
-        end: { kind: "exited", exitCode: 126 },
-        stdout: stdout.read(),
-        stderr: stderr.read(),
-        durationMs: 0,
-      };
-    }
-    const words = { argv: shellWords(command), ...this.#surroundings({ cwd, env, network }) };
+    const words = { argv: shellWords(command), ...surroundings(this.#spec, { cwd, env, network }) };
     this.#changes.begin();
     const { end, durationMs } = await this.#run(words, {
       stdin,
@@ -261,6 +248,7 @@ export class BubblewrapSandbox implements Sandbox {
     }
     await this.#killing;
     this.#assertAlive();
+    this.#killsBefore = ownMemoryKills();
     const running = runCommand(command, run, this.#entrance);
     const settled = running.then(
       () => undefined,
@@ -292,7 +280,7 @@ export class BubblewrapSandbox implements Sandbox {
 
   async #end(reason: string): Promise<void> {
     this.#endReason = reason;
-    clearTimeout(this.#timer);
+    this.#deadline.cancel();
     this.#requested.forget();
     await this.#entrance.porter.end();
     await Promise.all([
@@ -302,49 +290,14 @@ export class BubblewrapSandbox implements Sandbox {
     this.#onEnd();
   }
 
-  /** The driver's own timer; should the driver hang, others sweep. */
-  #awaitDeadline(): void {
-    const leftMs = this.lease.deadlineMs - Date.now();
-    this.#timer = setTimeout(
-      () => {
-        if (leftMs > LONGEST_TIMER_MS) this.#awaitDeadline();
-        else this.end("its deadline passed").catch(() => undefined); // whoever disposes of it gets the error
-      },
-      Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS),
-    );
-    this.#timer.unref();
-  }
-
   #assertAlive(): void {
     if (this.#ending === undefined && !this.#entrance.porter.isGone) return;
     const { id, generation } = this.lease;
     // Nothing inside can reach its first process or the porter, but for taking so much memory that the kernel kills.
-    if (this.#ending === undefined && !this.#entrance.spawner.isGone && memoryKills() > this.#killsBefore)
+    if (this.#ending === undefined && !this.#entrance.spawner.isGone && ownMemoryKills() > this.#killsBefore)
       throw broken("it ended when memory ran out");
     throw new Failure("SandboxLost", `sandbox ${id} (generation ${generation}) is lost: ${this.#endReason}`, {
       retryable: true,
     });
-  }
-
-  #surroundings({
-    cwd = this.#spec.workdir,
-    env = {},
-    network,
-  }: Partial<Pick<ExecOptions, "cwd" | "env" | "network">>): Pick<Command, "cwd" | "env" | "network"> {
-    assertEnvironment(env, "environment of a command");
-    if (network === "host" && this.#spec.network !== "host")
-      throw new InvariantError("the sandbox has no network to give to a command", { cwd });
-    const base = this.#spec.image.kind === "host" ? HOST_IMAGE_ENV : BASE_ENV;
-    // A shell believes PWD when it names the folder it is in, and so keeps the name of a link.
-    const variables = { ...base, PWD: cwd, ...this.#spec.env, ...env };
-    return { cwd, env: Object.entries(variables).map(([name, value]) => `${name}=${value}`), network };
-  }
-}
-
-function signalTerminal(pid: number, signal: "SIGHUP" | "SIGKILL"): void {
-  try {
-    process.kill(pid, signal === "SIGKILL" ? "SIGTERM" : signal);
-  } catch (error) {
-    if (!hasCode(error, "ESRCH")) throw error;
   }
 }

@@ -2,6 +2,7 @@
 import { hasCode } from "../../store/file-errors.ts";
 import { isDoneWithin } from "../done-within.ts";
 import type { StartedCommand } from "./porter.ts";
+import { endTracer } from "./tracer.ts";
 
 /** From TERM to KILL: enough for a program to write its files, too little to matter in an episode. */
 const TERM_PATIENCE_MS = 500;
@@ -21,7 +22,12 @@ export async function endCommand(command: StartedCommand): Promise<void> {
     signalGroup(pid, "SIGTERM");
     if (await isDoneWithin(isOver, TERM_PATIENCE_MS)) return;
     signalGroup(pid, "SIGKILL");
-    await isDoneWithin(isOver, KILL_PATIENCE_MS);
+    const isOverUntraced = (): boolean => {
+      if (isOver()) return true;
+      if (!hasEnded) endTracer(pid);
+      return false;
+    };
+    await isDoneWithin(isOverUntraced, KILL_PATIENCE_MS);
   };
   await Promise.all([end(), ended]);
 }

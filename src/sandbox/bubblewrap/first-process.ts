@@ -1,6 +1,6 @@
 // Process 1 of a sandbox, as this machine counts: a number, and the start that tells it from a later process of that
 // number.
-import { readFileSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 import { hasCode } from "../../store/file-errors.ts";
 
 export interface FirstProcess {
@@ -31,4 +31,13 @@ export function startTime(pid: number): string | undefined {
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [state, started] = [fields[0], fields[19]];
   return state === "Z" || state === "X" ? undefined : started;
+}
+
+/** @returns undefined for processes of others, and for those that are gone */
+export function pidNamespace(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,8 +1,8 @@
 // Ends every process of a sandbox but its first, however they fork and fight back.
-import { readdirSync, readlinkSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "../../failure/errors.ts";
-import { endProcess, type FirstProcess, startTime } from "./first-process.ts";
+import { endProcess, type FirstProcess, pidNamespace, startTime } from "./first-process.ts";
 import type { Porter } from "./porter.ts";
 
 const ROUNDS = 200;
@@ -40,13 +40,4 @@ function findInside(first: FirstProcess): readonly FirstProcess[] {
     const started = startTime(pid);
     return started === undefined ? [] : [{ pid, started }];
   });
-}
-
-/** @returns undefined for processes of others, and for those that are gone */
-function pidNamespace(pid: number): string | undefined {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/pid`);
-  } catch {
-    return undefined;
-  }
 }

@@ -196,6 +196,10 @@ describe("a command", () => {
   });
 });
 
+function immediate(): Promise<false> {
+  return new Promise(resolve => setImmediate(() => resolve(false)));
+}
+
 /** Resident memory of a process, in bytes (proc_pid_status(5)). */
 function memoryOf(pid: number): number {
   return 1024 * Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
@@ -357,6 +361,25 @@ describe("the processes that enter", () => {
     }
     expect([...outcomes]).toContain("SandboxLost");
     expect([...outcomes]).not.toContain("InputError");
+  });
+
+  test("killed at any moment of a start leave nothing", async () => {
+    const spawner = onlyChild(process.pid, "t1");
+    const children = () => listProcesses().filter(({ parent }) => parent === spawner);
+    for (let tries = 0; tries < 40; tries++) {
+      const starting = create().then(
+        () => true,
+        () => true,
+      );
+      while (children().length === 0 && !(await Promise.race([starting, immediate()])));
+      const killedAt = performance.now() + (tries % 20) / 2;
+      while (performance.now() < killedAt);
+      for (const { pid } of children()) process.kill(pid, "SIGKILL");
+      await starting;
+      await Promise.all(made.splice(0).map(sandbox => sandbox[Symbol.asyncDispose]()));
+      // A bwrap whose parent is gone is one of them.
+      await expect.poll(children, PATIENCE).toEqual([]);
+    }
   });
 
   test("are one for each sandbox: when it is killed, its sandbox is lost and no other", async () => {

@@ -49,3 +49,32 @@ test("a connection that cannot be made ends the calls with its reason, and one t
   for (const call of calls) await expect(call).rejects.toBe(reason);
   expect(connections).toBe(2);
 });
+
+test("a cut connection is no leave to answer what nobody asked", async () => {
+  let asked = 0;
+  let connections = 0;
+  const client = new DaemonClient(async () => {
+    const duplex = new Duplex({
+      read: () => undefined,
+      write: (piece: Buffer, _encoding, done) => {
+        asked += 1;
+        const [id] = /[\w-]{36}-\d+/.exec(piece.toString("latin1")) ?? [];
+        // The first request is not answered; the second one is, and with it another.
+        if (asked === 1) duplex.push(null);
+        else
+          for (const answered of [id, "another"])
+            for (const part of encodeFrame({ kind: "reply", id: answered, value: { isEmpty: true } }))
+              duplex.push(part);
+        done();
+      },
+    });
+    connections += 1;
+    return new FrameStream(duplex);
+  });
+  expect((await client.call({ op: "kill-agents" })).value).toEqual({ isEmpty: true });
+  expect(connections).toBe(2);
+  await expect(client.call({ op: "kill-agents" })).rejects.toMatchObject({
+    name: "SandboxBroken",
+    message: expect.stringContaining("answers what it was not asked"),
+  });
+});

@@ -6,14 +6,12 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "../../failure/errors.ts";
+import { LONGEST_TIMER_MS } from "../deadline-timer.ts";
 import type { FrameStream } from "./frame-stream.ts";
 import { type Answer, Answers, type Operation, Reply, type Request } from "./protocol.ts";
 
 /** For an answer beyond the time that an operation may take by itself: a machine may be busy, but not for ever. */
 const PATIENCE_MS = 300_000;
-
-/** Longest time that a timer of Node can wait. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Before another connection, when the last one has brought no answer; doubled up to the longest. */
 const PAUSE_MS = 10;
@@ -33,7 +31,6 @@ export interface Called<Op extends Operation["op"]> {
 interface Pending {
   readonly operation: Operation;
   readonly body: Uint8Array | undefined;
-  isSent: boolean;
   readonly resolve: (reply: { readonly value: unknown; readonly body: Uint8Array }) => void;
   readonly reject: (error: Error) => void;
 }
@@ -45,8 +42,6 @@ export class DaemonClient {
   #stream: FrameStream | undefined;
   readonly #name = randomUUID();
   #callCount = 0;
-  /** Requests that were sent once more, each of which may be answered once more. */
-  #repeatCount = 0;
   /** Connections in a row that brought no answer. */
   #vainCount = 0;
   #arrived: string[] = [];
@@ -96,7 +91,7 @@ export class DaemonClient {
             Math.min(ownMs + this.#patienceMs, LONGEST_TIMER_MS),
           ).unref();
     const reply = await new Promise<{ value: unknown; body: Uint8Array }>((resolve, reject) => {
-      this.#pending.set(id, { operation, body, isSent: false, resolve, reject });
+      this.#pending.set(id, { operation, body, resolve, reject });
       if (this.#stream === undefined) void this.#reconnect();
       else this.#send(this.#stream, id);
     }).finally(() => clearTimeout(timer));
@@ -171,8 +166,6 @@ export class DaemonClient {
     const pending = this.#pending.get(id);
     if (pending === undefined) return;
     const { operation, body } = pending;
-    if (pending.isSent) this.#repeatCount += 1;
-    pending.isSent = true;
     stream.send({ kind: "request", id, arrived: this.#arrived, operation } satisfies Request, body);
     this.#arrived = [];
   }
@@ -187,8 +180,8 @@ export class DaemonClient {
     const { id } = reply.data;
     const pending = this.#pending.get(id);
     if (pending === undefined) {
-      if (this.#repeatCount === 0) this.distrust("answers what it was not asked");
-      else this.#repeatCount -= 1; // answered over two connections
+      // Also after a cut: what is sent again has no answer yet, and the connection that could have brought it is closed.
+      this.distrust("answers what it was not asked");
       return;
     }
     this.#vainCount = 0;

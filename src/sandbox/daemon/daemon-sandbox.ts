@@ -2,25 +2,25 @@
 // agent may have got hold of it.
 import { randomUUID } from "node:crypto";
 import { Failure, InvariantError } from "../../failure/errors.ts";
-import { assertEnvironment, shellWords, whyNotRunnable } from "../command-words.ts";
-import { OutputCapture } from "../output-capture.ts";
+import { assertEnvironment, refusedCommand, shellWords, whyNotRunnable } from "../command-words.ts";
+import { LONGEST_TIMER_MS } from "../deadline-timer.ts";
 import { TERMINAL_NAME } from "../pseudo-terminal.ts";
 import { RequestedCommands } from "../requested-commands.ts";
 import type {
-  CapturedOutput,
   DownloadResult,
   ExecOptions,
   ExecResult,
   Lease,
   Terminal,
   TerminalOptions,
-  TerminalView,
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
+import { capturedOf } from "./captured-sizes.ts";
 import type { DaemonClient } from "./client.ts";
+import { DaemonTerminal, RefusedTerminal } from "./daemon-terminal.ts";
 import { BODY_LIMIT_BYTES } from "./frames.ts";
-import { type CapturedSizes, PIECE_BYTES } from "./protocol.ts";
+import { PIECE_BYTES } from "./protocol.ts";
 
 const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
 /** Both streams of a command have to fit into one answer. */
@@ -202,126 +202,6 @@ export class DaemonSandbox {
     const variables = { PWD: cwd, ...this.#defaults.env, ...env };
     return { cwd, env: variables, ...(user === undefined ? {} : { user }) };
   }
-}
-
-/** Longest time that a timer of Node can wait. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
-class DaemonTerminal implements Terminal {
-  readonly closed: Promise<void>;
-  readonly #client: DaemonClient;
-  readonly #terminal: string;
-  readonly #limitBytes: number;
-  readonly #given = Promise.withResolvers<void>();
-
-  constructor(client: DaemonClient, terminal: string, limitBytes: number) {
-    this.#client = client;
-    this.#terminal = terminal;
-    this.#limitBytes = limitBytes;
-    // A terminal whose daemon is gone is closed too.
-    const ended = client.call({ op: "terminal-closed", terminal }).then(
-      () => undefined,
-      () => undefined,
-    );
-    this.closed = Promise.race([ended, this.#given.promise]);
-  }
-
-  async send(keys: string | Uint8Array): Promise<number> {
-    const bytes = typeof keys === "string" ? Buffer.from(keys) : keys;
-    let taken = 0;
-    for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
-      const piece = bytes.subarray(start, start + PIECE_BYTES);
-      const { value } = await this.#client.call({ op: "terminal-send", terminal: this.#terminal }, piece);
-      if (value.taken > piece.length) throw this.#client.distrust("takes more keys than it was sent");
-      taken += value.taken;
-      if (value.taken < piece.length) break;
-    }
-    return taken;
-  }
-
-  async readNew(): Promise<CapturedOutput> {
-    const { value, body } = await this.#client.call({ op: "terminal-read", terminal: this.#terminal });
-    return capturedOf(this.#client, value, body, this.#limitBytes);
-  }
-
-  async screen(): Promise<readonly string[]> {
-    return (await this.view()).screen;
-  }
-
-  async view(): Promise<TerminalView> {
-    const { value } = await this.#client.call({ op: "terminal-view", terminal: this.#terminal });
-    return value;
-  }
-
-  async resize(columns: number, rows: number): Promise<void> {
-    await this.#client.call({ op: "terminal-resize", terminal: this.#terminal, columns, rows });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    // Answered when its shell has ended, so that nobody has to wait for word of that too.
-    const closing = this.#client.call({ op: "terminal-close", terminal: this.#terminal });
-    await Promise.race([closing.catch(() => undefined), this.closed]);
-    this.#given.resolve();
-  }
-}
-
-/** A terminal that could not be opened shows why, and is closed. */
-class RefusedTerminal implements Terminal {
-  readonly closed = Promise.resolve();
-  readonly #lines: string[];
-
-  constructor(reason: string, rows: number) {
-    this.#lines = [`sh: ${reason}`, ...Array.from({ length: rows - 1 }, () => "")];
-  }
-
-  async send(): Promise<number> {
-    return 0;
-  }
-
-  async readNew(): Promise<CapturedOutput> {
-    return captureText(`${this.#lines[0]}\n`);
-  }
-
-  async screen(): Promise<readonly string[]> {
-    return this.#lines;
-  }
-
-  async view(): Promise<TerminalView> {
-    return { history: [], screen: this.#lines, applicationCursorKeys: false };
-  }
-
-  async resize(): Promise<void> {}
-
-  async [Symbol.asyncDispose](): Promise<void> {}
-}
-
-function refusedCommand(reason: string): ExecResult {
-  return {
-    end: { kind: "exited", exitCode: 126 },
-    ...{ stdout: captureText(""), stderr: captureText(`sh: ${reason}\n`), durationMs: 0 },
-  };
-}
-
-function captureText(text: string): CapturedOutput {
-  const capture = new OutputCapture(DEFAULT_OUTPUT_LIMIT_BYTES);
-  capture.push(Buffer.from(text));
-  return capture.read();
-}
-
-/** @throws Failure SandboxBroken for more than was asked for, or other bytes than are announced */
-function capturedOf(
-  client: DaemonClient,
-  { headBytes, tailBytes, omittedBytes }: CapturedSizes,
-  bytes: Uint8Array,
-  limitBytes: number,
-): CapturedOutput {
-  if (headBytes + tailBytes !== bytes.length || bytes.length > limitBytes)
-    throw client.distrust("sends other output than it announces, or more than was asked for");
-  return {
-    head: new Uint8Array(bytes.subarray(0, headBytes)),
-    tail: new Uint8Array(bytes.subarray(headBytes)),
-    omittedBytes,
-  };
 }
 
 function assertPath(path: string): void {

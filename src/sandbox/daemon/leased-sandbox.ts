@@ -1,6 +1,7 @@
 // A sandbox in a container, wherever that is: its daemon does the work, its place makes and removes it.
 import { randomUUID } from "node:crypto";
 import { Failure } from "../../failure/errors.ts";
+import { DeadlineTimer } from "../deadline-timer.ts";
 import type {
   DownloadResult,
   ExecOptions,
@@ -22,9 +23,6 @@ import { carriedWithout, type Difference, differenceOf } from "./difference.ts";
 import { parseBody } from "./parse-body.ts";
 import { Changes, PIECE_BYTES } from "./protocol.ts";
 
-/** Longest time that a timer of Node can wait. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
 export interface ContainerPlace {
   readonly client: DaemonClient;
   readonly sandbox: DaemonSandbox;
@@ -39,14 +37,17 @@ export class LeasedSandbox implements Sandbox {
   readonly #spec: SandboxSpec;
   readonly #place: ContainerPlace;
   readonly #difference = new WhileQuiet<Difference>();
-  #timer: NodeJS.Timeout | undefined;
+  /** The driver's own; the daemon has one too, should the driver hang. */
+  readonly #deadline: DeadlineTimer;
   #ending: Promise<void> | undefined;
 
   constructor(spec: SandboxSpec, lease: Lease, place: ContainerPlace) {
     this.lease = lease;
     this.#spec = spec;
     this.#place = place;
-    this.#awaitDeadline();
+    this.#deadline = new DeadlineTimer(lease.deadlineMs, () => {
+      this.end("its deadline passed").catch(() => undefined); // whoever disposes of it gets the error
+    });
   }
 
   exec(command: string, options: ExecOptions): Promise<ExecResult> {
@@ -126,22 +127,9 @@ export class LeasedSandbox implements Sandbox {
   }
 
   async #end(reason: string): Promise<void> {
-    clearTimeout(this.#timer);
+    this.#deadline.cancel();
     this.#place.client.lose(lost(nameOf(this.lease), reason));
     await this.#place.remove();
-  }
-
-  /** The driver's own timer; the daemon has one too, should the driver hang. */
-  #awaitDeadline(): void {
-    const leftMs = this.lease.deadlineMs - Date.now();
-    this.#timer = setTimeout(
-      () => {
-        if (leftMs > LONGEST_TIMER_MS) this.#awaitDeadline();
-        else this.end("its deadline passed").catch(() => undefined); // whoever disposes of it gets the error
-      },
-      Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS),
-    );
-    this.#timer.unref();
   }
 
   /**

@@ -1,4 +1,5 @@
 // What a driver can ask of the daemon.
+import { DeadlineTimer } from "../deadline-timer.ts";
 import type { PseudoTerminal } from "../pseudo-terminal.ts";
 import type { Answered, Asked } from "./answered.ts";
 import { Baseline } from "./baseline.ts";
@@ -14,16 +15,13 @@ import { refusable, refusalOf } from "./refusal.ts";
 import { Terminals } from "./terminals.ts";
 import { Transfers } from "./transfers.ts";
 
-/** Longest time that a timer of Node can wait. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
 export class Operations {
   readonly #reaper = new Reaper();
   readonly #commands = new Commands(this.#reaper);
   readonly #terminals = new Terminals(this.#reaper);
   readonly #transfers = new Transfers();
   readonly #end: () => void;
-  #deadline: NodeJS.Timeout | undefined;
+  #deadline: DeadlineTimer | undefined;
   #baseline: Baseline | undefined;
   #notes: Uint8Array | undefined;
 
@@ -114,7 +112,9 @@ export class Operations {
   }
 
   #open({ deadlineMs, made, fileLimitBytes }: Asked<"open">): Answered<"open"> {
-    this.#awaitDeadline(deadlineMs);
+    // Whatever becomes of the driver, nothing here outlives the lease.
+    this.#deadline?.cancel();
+    this.#deadline = new DeadlineTimer(deadlineMs, this.#end);
     if (fileLimitBytes !== undefined) limitFileSize(fileLimitBytes);
     return { value: refusable(() => made.forEach(makeFolder)) };
   }
@@ -127,16 +127,6 @@ export class Operations {
     const baseline = this.#baseline;
     if (baseline === undefined) throw new Error("changes since no mark");
     return listed(() => baseline.changes());
-  }
-
-  /** Whatever becomes of the driver, nothing here outlives the lease. */
-  #awaitDeadline(deadlineMs: number): void {
-    clearTimeout(this.#deadline);
-    const leftMs = deadlineMs - Date.now();
-    this.#deadline = setTimeout(
-      () => (leftMs > LONGEST_TIMER_MS ? this.#awaitDeadline(deadlineMs) : this.#end()),
-      Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS),
-    );
   }
 }
 

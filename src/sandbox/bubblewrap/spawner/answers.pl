@@ -2,7 +2,7 @@
 
 # As a shell has it: not found, and found but of no use.
 use constant { NOT_FOUND => 127, NOT_USABLE => 126 };
-use constant { ENOENT => 2, EEXIST => 17, ENOSYS => 38, ENOTEMPTY => 39 };
+use constant { ENOENT => 2, EEXIST => 17, EMFILE => 24, ENOSYS => 38, ENOTEMPTY => 39 };
 
 # For what a command's caller reads: the reason, and an exit code.
 sub give_up {

@@ -12,14 +12,14 @@ my @HOST_VARIABLES = ('PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL=C');
 
 # Process 1 of a sandbox is bwrap itself, stopped right before it would run a program: it waits for a byte that never
 # comes. Nothing inside can end it (a pid namespace protects its first process), and children that lost their parents
-# are reaped because it ignores SIGCHLD. When the porter dies, even by SIGKILL, the wait ends, bwrap finds no program to
-# run and exits, and the kernel ends everything inside. Nothing can be left over.
+# are reaped because it ignores SIGCHLD. When porter or spawner die, even by SIGKILL, the wait ends, bwrap finds no
+# program to run and exits, and the kernel ends everything inside. Nothing is left over but, of one that was starting, a
+# bwrap inside that waits for the word of the one outside (serve).
 sub start_bwrap {
-  my ($bwrap, $layers, $point, $size, $changes, @rest) = @_;
+  my ($bwrap, $block_out, $layers, $point, $size, $changes, @rest) = @_;
   my @files = splice @rest, 0, shift @rest;
   pipe my $arguments_out, my $arguments or fail("no pipe: $!");
   pipe my $info, my $info_in or fail("no pipe: $!");
-  pipe my $block_out, $block or fail("no pipe: $!");
   pipe my $said, my $said_in or fail("no pipe: $!");
   my $pid = fork // fail("no process: $!");
   if (!$pid) {

@@ -35,14 +35,14 @@ sub fork_command {
   be_first_to_die();
   my $pid = fork;
   return $pid if !defined $pid || $pid;
-  # While `block` is open here, the sandbox does not end with the porter: nothing may wait until become has closed it.
   syscall $SETSID;
   my $input_fd = $input eq '' ? $nothing_fd : open_pipe($id, $input, O_RDONLY);
   my $output_fd = open_pipe($id, $output, O_WRONLY);
   my $errors_fd = open_pipe($id, $errors, O_WRONLY);
-  syscall $DUP3, $input_fd, 0, 0;
-  syscall $DUP3, $output_fd, 1, 0;
-  syscall $DUP3, $errors_fd, 2, 0;
+  # It fails when somebody inside has lowered the limit meanwhile; what was there before is not for commands.
+  syscall($DUP3, $input_fd, 0, 0) == 0 or leave(NOT_USABLE);
+  syscall($DUP3, $output_fd, 1, 0) == 1 or leave(NOT_USABLE);
+  syscall($DUP3, $errors_fd, 2, 0) == 2 or leave(NOT_USABLE);
   if ($run->{leaves_network}) {
     sys('setns', $network_fd, CLONE_NEWNET) == 0 or give_up(NOT_USABLE, "cannot leave this machine's network: $!");
   }
@@ -56,6 +56,8 @@ sub open_pipe {
   my ($id, $name, $access) = @_;
   my $fd = syscall $OPENAT, $folder_fd, $name, $access | O_NONBLOCK, 0;
   if ($fd < 0) {
+    # Too many for this process alone: somebody inside has lowered its limit (prlimit(2)), and the machine lacks nothing.
+    leave(NOT_USABLE) if $! == EMFILE;
     answer("refused $porter $id " . ($! + 0));
     leave(1);
   }

@@ -1,7 +1,8 @@
 # A porter, one per sandbox.
 
 sub keep {
-  my ($spawner, $children, $folder, $bwrap, $probe, $number, $requests_name, $network, $owners, @setup) = @_;
+  my ($spawner, $children, $block_out, $folder, $bwrap, $probe, @fields) = @_;
+  my ($number, $requests_name, $network, $owners, @setup) = @fields;
   $is_ignoring_owners = $owners eq 'ignored';
   $porter = $number;
   die_with_parent($spawner);
@@ -17,13 +18,14 @@ sub keep {
   my $layers = [splice @setup, 0, shift @setup];
   my ($point, $size, $changes) = splice @setup, 0, 3;
   my $upper = !@$layers ? '' : $changes eq '' ? "$point/upper" : "$changes/upper";
-  my ($outer, $info, $said) = start_bwrap($bwrap, $layers, $point, $size, $changes, @setup);
+  my ($outer, $info, $said) = start_bwrap($bwrap, $block_out, $layers, $point, $size, $changes, @setup);
   my ($pid, $pidfd, $started) = eval { await_sandbox($info, $probe, $network eq 'host', $outer, $upper) };
   if (!defined $pidfd) {
     my $reason = "$@" =~ s/\n.*//sr;
     # What it says from here on is about the end that it is made to come to.
     my $words = last_words($said);
-    kill KILL => $outer;
+    # All of its group: what has just begun inside would else wait for the one outside for ever.
+    kill KILL => -$outer, $outer;
     waitpid $outer, 0;
     fail(join ': ', grep { $_ ne '' } $reason, $words);
   }
@@ -73,7 +75,7 @@ sub keep {
         if (my $run = delete $run_of{$pid}) {
           delete $pid_of{$run->{id}};
           # It says why, and does whatever has to be done in other ways.
-          if (has_failed($run)) { $begin->($run, \&fork_command); next }
+          if (has_failed($run) && !$run->{is_to_end}) { $begin->($run, \&fork_command); next }
           remove_pipes($run);
           # The death of a sandbox kills its commands first. That is no end of a command.
           answer("ended $porter $run->{id} $pid $status") unless ($status & 127) == SIGKILL && is_ending();
@@ -92,8 +94,12 @@ sub keep {
         if ($kind eq 'run') {
           $begin->(read_run($id, @fields), \&start_command);
         } elsif ($kind eq 'tell') {
-          answer("told $porter $id $pid_of{$id}") if defined $pid_of{$id};
+          my $pid = $pid_of{$id} // next;
+          answer("told $porter $id $pid");
+          # The number is asked for in order to end it: should the launch have failed, it is not started once more.
+          $run_of{$pid}{is_to_end} = 1;
         } else {
+          $_->{is_to_end} = 1 for values %run_of;
           my $pid = fork;
           if (!defined $pid) { answer("killed $porter $id -1") if !is_ending() }
           elsif ($pid) { $kill_of{$pid} = $id }

@@ -6,7 +6,7 @@ my %NUMBERS = (
     AUDIT_ARCH => 0xC000003E, chown => 92, fchown => 93, lchown => 94, fchownat => 260,
     capset => 126, chdir => 80, clock_gettime => 228, clone3 => 435, close => 3, close_range => 436, dup3 => 292,
     execve => 59, exit_group => 231, fchdir => 81, fcntl => 72, kill => 62, memfd_create => 319, mknodat => 259,
-    mmap => 9, mount => 165, openat => 257, pidfd_open => 434, pidfd_send_signal => 424, prctl => 157,
+    mmap => 9, mount => 165, munmap => 11, openat => 257, pidfd_open => 434, pidfd_send_signal => 424, prctl => 157,
     prlimit64 => 302, rt_sigprocmask => 14, setgroups => 116, setns => 308, setresgid => 119, setresuid => 117,
     setsid => 112, signalfd4 => 289, unlinkat => 263, unshare => 272,
   },
@@ -42,7 +42,9 @@ use constant {
   PR_SET_SECCOMP => 22, SECCOMP_MODE_FILTER => 2, PR_SET_NO_NEW_PRIVS => 38, PR_CAP_AMBIENT => 47,
   PR_CAP_AMBIENT_CLEAR_ALL => 4,
 };
-use constant { RLIMIT_DATA => 2, RLIMIT_CORE => 4, RLIMIT_NPROC => 6, SIGCHLD => 17, SIGKILL => 9, WNOHANG => 1 };
+use constant { RLIMIT_DATA => 2, RLIMIT_CORE => 4, RLIMIT_NPROC => 6, SIGCHLD => 17, SIGKILL => 9 };
+# sys/wait.h; the last is what the status of a child that has stopped ends with.
+use constant { WNOHANG => 1, STOPPED => 0x7f };
 use constant { SIG_BLOCK => 0, SIG_SETMASK => 2, CLOCK_MONOTONIC => 1 };
 
 my $NO_SIGNALS = "\0" x 8;
@@ -104,7 +106,10 @@ sub buried_children {
   my ($children) = @_;
   sysread $children, my $ignored, 4096;
   my @buried;
-  while ((my $pid = waitpid -1, WNOHANG) > 0) { push @buried, [$pid, $?] }
+  while ((my $pid = waitpid -1, WNOHANG) > 0) {
+    # A child that has made this process its tracer (PTRACE_TRACEME) is told of also when it stops, which is 0 in $?.
+    push @buried, [$pid, $?] if (${^CHILD_ERROR_NATIVE} & 0xff) != STOPPED;
+  }
   return @buried;
 }
 

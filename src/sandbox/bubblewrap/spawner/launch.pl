@@ -40,8 +40,11 @@ sub prepare_launches {
   return if $address == -1;
   $launcher = $address;
   # Should this perl's syscall return in another way, it finds nothing but zeros, and the child dies of that.
-  my $pid = launch({}, $NUMBER->{exit_group}, LAUNCH_TRIAL, (0) x 64);
-  undef $launcher if !defined $pid || waitpid($pid, 0) != $pid || $? != LAUNCH_TRIAL << 8;
+  my $trial = {};
+  my $pid = launch($trial, $NUMBER->{exit_group}, LAUNCH_TRIAL, (0) x 64);
+  return if defined $pid && waitpid($pid, 0) == $pid && $? == LAUNCH_TRIAL << 8;
+  undef $launcher;
+  sys('munmap', $address, PAGE);
 }
 
 # @returns as start_command

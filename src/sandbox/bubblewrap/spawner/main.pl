@@ -8,7 +8,7 @@
 #   the spawner, one per keeper, is small, so that its forks are cheap; it makes named pipes and starts porters;
 #   a porter, one per sandbox, starts bwrap, enters all namespaces of it, and makes a child for each command. Only these
 #     children are inside the pid namespace: no command can see, signal or trace a porter. When it ends, by whatever,
-#     the pipe that bwrap waits on closes, and with bwrap ends everything inside;
+#     the spawner closes the pipe that bwrap waits on, and with bwrap ends everything inside;
 #   a child, one per command, gives up all powers that commands do not have, and becomes the command.
 #
 # What must always hold:
@@ -34,7 +34,7 @@ $0 = 't1';
 my ($mode, $machine, @arguments) = @ARGV;
 
 # What a porter knows of itself and of its sandbox.
-my ($porter, $block, $folder_fd, $nothing_fd, $changes_fd, $stat, $oom_score);
+my ($porter, $folder_fd, $nothing_fd, $changes_fd, $stat, $oom_score);
 # For the system calls of become: which process, what it may do, and its limits.
 my ($this_process, $kept_capabilities, $process_limit, $memory_limit);
 # Of a sandbox whose commands may have this machine's network: its process 1, by which the others enter their own.

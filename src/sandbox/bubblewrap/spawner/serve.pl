@@ -1,6 +1,6 @@
 # The spawner.
 
-# From the end of the keeper until porters that hang are killed.
+# From the end of the keeper until porters that hang are killed, and from then until what is left is given up.
 use constant LEAVE_PATIENCE_S => 2;
 
 sub serve {
@@ -14,10 +14,14 @@ sub serve {
   while (1) {
     my ($request, $child) = wait_readable(undef, fileno STDIN, fileno $children);
     if ($child) {
+      my $is_in_order = 1;
       for (buried_children($children)) {
-        my $porter = delete $porters{$_->[0]};
-        answer("gone $porter") if defined $porter;
+        my ($pid, $status) = @$_;
+        my $porter = delete $porters{$pid};
+        answer("gone $porter->{number}") if defined $porter;
+        $is_in_order = 0 if !defined $porter || $status != 0;
       }
+      end_orphans(\%porters) if !$is_in_order;
     }
     if ($request) {
       my $count = sysread STDIN, $received, 65536, length $received;
@@ -25,12 +29,19 @@ sub serve {
       for (take_requests(\$received)) {
         my ($kind, @fields) = @$_;
         if ($kind eq 'pipes') { make_pipes($folder, @fields); next }
-        my ($porter) = @fields;
+        my ($number) = @fields;
         my $spawner = $$;
-        my $pid = fork;
-        if (!defined $pid) { answer("failed $porter no process: $!") }
-        elsif ($pid) { $porters{$pid} = $porter }
-        else { keep($spawner, $children, $folder, $bwrap, $probe, @fields); leave(1) }
+        # Only this process holds its other end. In the porter each child would have a copy until it executes, and one
+        # that the agent has stopped would hold the sandbox when the porter is gone.
+        my $pid = pipe(my $block_out, my $block) ? fork : undef;
+        if (!defined $pid) { answer("failed $number no process: $!") }
+        elsif ($pid) { $porters{$pid} = {number => $number, block => $block} }
+        else {
+          %porters = ();
+          close $block;
+          keep($spawner, $children, $block_out, $folder, $bwrap, $probe, @fields);
+          leave(1);
+        }
       }
     }
   }
@@ -41,7 +52,23 @@ sub serve {
     delete $porters{$_->[0]} for buried_children($children);
   }
   kill KILL => keys %porters;
+  %porters = ();
+  $until = now() + LEAVE_PATIENCE_S;
+  while (waitpid(-1, WNOHANG) >= 0 && now() < $until) {
+    end_orphans(\%porters);
+    select undef, undef, undef, LOOK_S;
+  }
   leave(0);
+}
+
+# What a porter has left that was killed. Of orphans' own children this process hears when those have ended.
+sub end_orphans {
+  my ($porters) = @_;
+  opendir my $processes, '/proc' or return;
+  for my $pid (grep { /^\d+$/ && !$porters->{$_} } readdir $processes) {
+    my $stat = read_file("/proc/$pid/stat") // next;
+    kill KILL => $pid if $stat =~ /.*\) \S (\d+) /s && $1 == $$;
+  }
 }
 
 # Pipes that commands open again by name (`echo no > /dev/stderr`), which the sockets that Node gives to a child are not.

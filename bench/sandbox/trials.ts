@@ -1,40 +1,66 @@
 // Real oracle trials per minute: each makes a sandbox, runs a public task's solution, grades it by the task's own tests
 // and ends. Beside them the same by a plain script (overlay, bubblewrap, bash) and by Harbor, on the same tasks.
-//
-//   npx node bench/trials.ts --tasks FOLDER [--images FILE] [--sandboxes KIND,…] [--at-once N,…] [--rounds N]
-//                            [--roots FOLDER] [--harbor COMMAND]
-//
-//   --tasks FOLDER     tasks in Harbor's format whose docker_image is there, and whose tests need no network
-//   --images FILE      what stands for these images on bubblewrap (docs/images.md)
-//   --roots FOLDER     for the plain script: root file systems of the images, by the task's name
-//   --harbor COMMAND   a harbor program, with its own arguments: "harbor run -p FOLDER"
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { z } from "zod";
-import { imageServices } from "../src/cli/image-options.ts";
-import { openSandboxes, type SandboxKind } from "../src/cli/sandbox-options.ts";
-import { formatTable } from "../src/cli/table.ts";
-import { type PreparedTask, prepareTask } from "../src/pipeline/prepare.ts";
-import { AGENTS, tryTask } from "../src/pipeline/try-task.ts";
+import { imageServices } from "../../src/cli/image-options.ts";
+import { openSandboxes, type SandboxKind } from "../../src/cli/sandbox-options.ts";
+import { type PreparedTask, prepareTask } from "../../src/pipeline/prepare.ts";
+import { AGENTS, tryTask } from "../../src/pipeline/try-task.ts";
 
-const { values } = parseArgs({
-  options: {
-    tasks: { type: "string" },
-    images: { type: "string" },
-    sandboxes: { type: "string", default: "bubblewrap" },
-    "at-once": { type: "string", default: "1,2,4,8" },
-    rounds: { type: "string", default: "4" },
-    roots: { type: "string" },
-    harbor: { type: "string" },
-  },
-});
-if (values.tasks === undefined) throw new Error("usage: see the top of bench/trials.ts");
-const folder = resolve(values.tasks);
-const names = readdirSync(folder).sort();
-const rounds = Number(values.rounds);
+const AT_ONCE = [1, 2, 4, 8];
+
+export interface TrialOptions {
+  /** Tasks in Harbor's format whose docker_image is there, and whose tests need no network. */
+  readonly tasks: string;
+  /** What stands for these images on bubblewrap (docs/images.md). */
+  readonly images: string | undefined;
+  /** For the plain script, which is left out without: root file systems of the images, by the task's name. */
+  readonly roots: string | undefined;
+  /** A harbor program with its own arguments, as `harbor run -p FOLDER`; left out without. */
+  readonly harbor: string | undefined;
+  readonly sandboxes: readonly SandboxKind[];
+  /** How often each task is played. */
+  readonly rounds: number;
+}
+
+/** Heads and rows of a table: contenders, and their trials per minute by how many at once. */
+export interface TrialTable {
+  readonly heads: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** @param say hears of each figure as it comes */
+export async function trialsPerMinute(
+  options: TrialOptions,
+  say: (text: string) => void,
+): Promise<TrialTable> {
+  const folder = resolve(options.tasks);
+  const names = readdirSync(folder).sort();
+  const own = await Promise.all(options.sandboxes.map(kind => ours(kind, folder, names, options.images)));
+  const contenders: readonly Trials[] = [
+    ...(options.roots === undefined ? [] : [plainScript(folder, resolve(options.roots))]),
+    ...own,
+    ...(options.harbor === undefined ? [] : [harbor(options.harbor, names.length)]),
+  ];
+  const trials = Array.from({ length: options.rounds }, () => names).flat();
+  const cells = new Map<string, string[]>(contenders.map(({ name }) => [name, []]));
+  for (const atOnce of AT_ONCE)
+    for (const { name, run } of contenders) {
+      const { solved, ms } = await run(trials, atOnce);
+      const missing = solved === trials.length ? "" : ` (${solved} of ${trials.length} solved)`;
+      const cell = `${((trials.length * 60_000) / ms).toFixed(1)}${missing}`;
+      cells.get(name)?.push(cell);
+      say(`  ${name}, ${atOnce} at once: ${cell} trials per minute`);
+    }
+  for (const one of own) await one[Symbol.asyncDispose]();
+  return {
+    heads: ["", ...AT_ONCE.map(String)],
+    rows: [...cells].map(([name, figures]) => [name, ...figures]),
+  };
+}
 
 interface Trials {
   readonly name: string;
@@ -52,9 +78,14 @@ async function inTurn(trials: readonly string[], atOnce: number, one: (name: str
   return { solved, ms: performance.now() - startedAt };
 }
 
-async function ours(kind: SandboxKind): Promise<Trials & AsyncDisposable> {
+async function ours(
+  kind: SandboxKind,
+  folder: string,
+  names: readonly string[],
+  imageFile: string | undefined,
+): Promise<Trials & AsyncDisposable> {
   const sandboxes = await openSandboxes(kind);
-  const images = imageServices(values.images, sandboxes);
+  const images = imageServices(imageFile, sandboxes);
   const prepared = new Map<string, PreparedTask>();
   for (const name of names)
     prepared.set(name, await prepareTask(join(folder, name), { ...images, demonstration: false }));
@@ -72,7 +103,7 @@ async function ours(kind: SandboxKind): Promise<Trials & AsyncDisposable> {
 }
 
 /** No isolation of the tests from the agent, no limits, no record: what the work itself costs. */
-function plainScript(roots: string): Trials {
+function plainScript(folder: string, roots: string): Trials {
   const script = `set -e
 mount -t tmpfs none /mnt && mkdir /mnt/u /mnt/w /mnt/m
 mount -t overlay none -o lowerdir="$1",upperdir=/mnt/u,workdir=/mnt/w /mnt/m
@@ -101,11 +132,11 @@ const HarborJob = z.object({
 });
 
 /** One job; the time is what it says itself, so that the start of its program does not count. */
-function harbor(command: string): Trials {
+function harbor(command: string, taskCount: number): Trials {
   return {
     name: "Harbor",
     run: async (trials, atOnce) => {
-      const attempts = String(Math.round(trials.length / names.length));
+      const attempts = String(Math.round(trials.length / taskCount));
       const job = ["-a", "oracle", "-e", "docker", "-k", attempts, "-n", String(atOnce), "-y", "-q"];
       const child = spawn("/bin/sh", ["-c", `${command} "$@"`, "sh", ...job], {
         stdio: ["ignore", "pipe", "ignore"],
@@ -127,28 +158,3 @@ function harbor(command: string): Trials {
     },
   };
 }
-
-const own = await Promise.all(values.sandboxes.split(",").map(kind => ours(kind as SandboxKind)));
-const contenders: readonly Trials[] = [
-  ...(values.roots === undefined ? [] : [plainScript(resolve(values.roots))]),
-  ...own,
-  ...(values.harbor === undefined ? [] : [harbor(values.harbor)]),
-];
-const widths = values["at-once"].split(",").map(Number);
-const trials = Array.from({ length: rounds }, () => names).flat();
-const cells = new Map<string, string>();
-for (const atOnce of widths)
-  for (const one of contenders) {
-    const { solved, ms } = await one.run(trials, atOnce);
-    const perMinute = (trials.length * 60_000) / ms;
-    const cell = `${perMinute.toFixed(1)}${solved === trials.length ? "" : ` (${solved} of ${trials.length} solved)`}`;
-    cells.set(`${one.name} ${atOnce}`, cell);
-    process.stderr.write(`${one.name}, ${atOnce} at once: ${cell} trials per minute\n`);
-  }
-for (const one of own) await one[Symbol.asyncDispose]();
-process.stdout.write(
-  formatTable(
-    ["trials per minute, at once:", ...widths.map(String)],
-    contenders.map(({ name }) => [name, ...widths.map(atOnce => cells.get(`${name} ${atOnce}`) ?? "")]),
-  ),
-);

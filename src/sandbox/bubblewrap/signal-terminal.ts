@@ -1,0 +1,27 @@
+// Signals to the program of a terminal, by way of the process that has entered the sandbox for it (spawner/enter.pl).
+import { hasCode } from "../../store/file-errors.ts";
+import { isDoneWithin } from "../done-within.ts";
+import { startTime } from "./first-process.ts";
+import { endTracersOfChildren } from "./tracer.ts";
+
+/** From KILL until it is given up. */
+const KILL_PATIENCE_MS = 5_000;
+
+export function signalTerminal(pid: number, signal: "SIGHUP" | "SIGKILL"): void {
+  try {
+    // The one that has entered buries the program, and so is not killed itself.
+    process.kill(pid, signal === "SIGKILL" ? "SIGTERM" : signal);
+  } catch (error) {
+    if (!hasCode(error, "ESRCH")) throw error;
+  }
+  if (signal === "SIGKILL") void endTracersUntilGone(pid);
+}
+
+async function endTracersUntilGone(pid: number): Promise<void> {
+  const isGone = (): boolean => {
+    if (startTime(pid) === undefined) return true;
+    endTracersOfChildren(pid);
+    return false;
+  };
+  await isDoneWithin(isGone, KILL_PATIENCE_MS);
+}

@@ -1,0 +1,67 @@
+// What a sampler in process does when it is asked for one policy after another: it has one engine, which is made anew
+// for a model of another shape.
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import type { ModelConfig } from "../../src/model/config.ts";
+import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
+import type { Generation, PolicyReference } from "../../src/sampler/sampler.ts";
+import { policyPrefix } from "../../src/store/keys.ts";
+import { type StoredPolicies, storePolicies, storePolicy } from "./policies.ts";
+
+describe("a sampler whose policy changes", { timeout: 60_000 }, () => {
+  let stored: StoredPolicies;
+  beforeAll(async () => {
+    stored = await storePolicies();
+  });
+  afterAll(() => stored.remove());
+
+  function open(): (policy: PolicyReference, maxNewTokens?: number) => Promise<Generation> {
+    const sampler = new OnnxSampler({ threads: 1, cacheBytes: 1e8, storeUrl: stored.store.url });
+    onTestFinished(() => sampler[Symbol.asyncDispose]());
+    return (policy, maxNewTokens = 3) =>
+      sampler.generate({
+        ...{ tokens: Int32Array.of(3, 1, 2), routesHeld: 0, stop: [], maxNewTokens, policy },
+        ...{ sampling: { temperature: 1, topP: 1, topK: 0 }, seed: "1".repeat(32) },
+      });
+  }
+
+  async function store(run: string, change: Partial<ModelConfig>): Promise<PolicyReference> {
+    const policy = { version: 7, prefix: policyPrefix(run, 7) };
+    await storePolicy(stored.store, { ...stored.model, ...change }, policy);
+    return policy;
+  }
+
+  it("keeps the last one where one of another shape cannot be compiled", async () => {
+    const generate = open();
+    const [one, two] = stored.policies;
+    const broken = await store("broken", { headCount: 3 }); // for two heads of keys
+    const before = await generate(one);
+    await expect(generate(broken)).rejects.toMatchObject({ name: "SamplerUnavailable" });
+    expect(await generate(one)).toEqual(before);
+    await expect(generate(broken)).rejects.toMatchObject({ name: "SamplerUnavailable" });
+    expect(await generate(two)).toMatchObject({ policyVersion: two.version });
+  });
+
+  it("gives the answers that are under way before it takes one of another shape", async () => {
+    const generate = open();
+    const [one] = stored.policies;
+    const deeper = await store("deeper", { layerCount: 5 });
+    const alone = await generate(one, 100);
+    const underWay = generate(one, 100);
+    const other = generate(deeper);
+    const again = generate(one, 100);
+    expect(await underWay).toEqual(alone);
+    expect(await other).toMatchObject({ policyVersion: deeper.version });
+    expect(await again).toEqual(alone);
+  });
+
+  it("loads one that was not there when it is asked for again, also where another was missing since", async () => {
+    const generate = open();
+    const late = { version: 7, prefix: policyPrefix("late", 7) };
+    const never = { version: 7, prefix: policyPrefix("never", 7) };
+    await generate(stored.policies[0]);
+    const missing = await Promise.allSettled([generate(late), generate(never)]);
+    expect(missing.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    await store("late", {});
+    expect(await generate(late)).toMatchObject({ policyVersion: late.version });
+  });
+});
