@@ -139,74 +139,69 @@ async function memory(one: Contender) {
   return { name: one.name, megabytesEach: bytesEach / 1e6 };
 }
 
+const showTable = (title: string, heads: readonly string[], rows: readonly (readonly string[])[]): void => {
+  // As soon as it is there: an end before the last figure must not take the first ones along.
+  if (!values.json) process.stdout.write(`\n${title}\n${formatTable(heads, rows)}\n`);
+};
+const ms = (times: Times | undefined): string =>
+  times === undefined ? "" : `${times.p50.toFixed(2)} / ${times.p95.toFixed(2)}`;
+
 say("start, command and turn");
 const alone = await latencies();
+showTable(
+  "ms, p50 / p95",
+  ["", "start", "command", "terminal turn"],
+  alone.map(({ name, start, command, turn }) => [name, ms(start), ms(command), ms(turn)]),
+);
+
 say("memory");
 const memories: Awaited<ReturnType<typeof memory>>[] = [];
 for (const one of contenders) memories.push(await memory(one));
+
 say("sandboxes per minute");
 const rates: Awaited<ReturnType<typeof perMinute>>[] = [];
 for (const atOnce of AT_ONCE)
   for (const one of contenders) if (one.name !== "sh -c true") rates.push(await perMinute(one, atOnce));
+const rate = (name: string, atOnce: number): string => {
+  const found = rates.find(row => row.name === name && row.atOnce === atOnce);
+  if (found === undefined) return "";
+  return `${found.perMinute.toFixed(0)}${found.failed > 0 ? ` (${found.failed} failed)` : ""}`;
+};
+showTable(
+  `sandboxes per minute (start, ${COMMANDS_EACH} commands, stop), by how many at once; MB each`,
+  ["", ...AT_ONCE.map(String), "MB"],
+  contenders
+    .filter(({ name }) => name !== "sh -c true")
+    .map(({ name }) => [
+      name,
+      ...AT_ONCE.map(atOnce => rate(name, atOnce)),
+      memories.find(row => row?.name === name)?.megabytesEach.toFixed(2) ?? "",
+    ]),
+);
+
 say("operations of a grading");
 const operations = [...(await timeOperations(START_ROUNDS))].map(([what, times]) => ({
   what,
   ...summary(times),
 }));
+showTable(
+  "t1 bubblewrap, operations of a grading, ms, p50 / p95",
+  ["", "ms"],
+  operations.map(row => [row.what, ms(row as Times)]),
+);
 for (const one of contenders) await one[Symbol.asyncDispose]();
-if (values.tasks !== undefined) say("trials per minute");
-const trials =
-  values.tasks === undefined
-    ? undefined
-    : await trialsPerMinute(
-        {
-          ...{ tasks: values.tasks, images: values.images, roots: values.roots },
-          ...{ harbor: values["harbor-run"], rounds: Number(values.rounds) },
-          sandboxes: image === undefined ? ["bubblewrap"] : ["bubblewrap", "docker"],
-        },
-        say,
-      );
 
-if (values.json) process.stdout.write(`${JSON.stringify({ alone, memories, rates, operations, trials })}\n`);
-else {
-  const ms = (times: Times | undefined): string =>
-    times === undefined ? "" : `${times.p50.toFixed(2)} / ${times.p95.toFixed(2)}`;
-  const rate = (name: string, atOnce: number): string => {
-    const found = rates.find(row => row.name === name && row.atOnce === atOnce);
-    if (found === undefined) return "";
-    return `${found.perMinute.toFixed(0)}${found.failed > 0 ? ` (${found.failed} failed)` : ""}`;
-  };
-  process.stdout.write(`ms, p50 / p95\n`);
-  process.stdout.write(
-    formatTable(
-      ["", "start", "command", "terminal turn"],
-      alone.map(({ name, start, command, turn }) => [name, ms(start), ms(command), ms(turn)]),
-    ),
+let trials: Awaited<ReturnType<typeof trialsPerMinute>> | undefined;
+if (values.tasks !== undefined) {
+  say("trials per minute");
+  trials = await trialsPerMinute(
+    {
+      ...{ tasks: values.tasks, images: values.images, roots: values.roots },
+      ...{ harbor: values["harbor-run"], rounds: Number(values.rounds) },
+      sandboxes: image === undefined ? ["bubblewrap"] : ["bubblewrap", "docker"],
+    },
+    say,
   );
-  process.stdout.write(
-    `\nsandboxes per minute (start, ${COMMANDS_EACH} commands, stop), by how many at once; MB each\n`,
-  );
-  process.stdout.write(
-    formatTable(
-      ["", ...AT_ONCE.map(String), "MB"],
-      contenders
-        .filter(({ name }) => name !== "sh -c true")
-        .map(({ name }) => [
-          name,
-          ...AT_ONCE.map(atOnce => rate(name, atOnce)),
-          memories.find(row => row?.name === name)?.megabytesEach.toFixed(2) ?? "",
-        ]),
-    ),
-  );
-  process.stdout.write(`\nt1 bubblewrap, operations of a grading, ms, p50 / p95\n`);
-  process.stdout.write(
-    formatTable(
-      ["", "ms"],
-      operations.map(row => [row.what, ms(row as Times)]),
-    ),
-  );
-  if (trials !== undefined) {
-    process.stdout.write("\noracle trials per minute, by how many at once\n");
-    process.stdout.write(formatTable(trials.heads, trials.rows));
-  }
+  showTable("oracle trials per minute, by how many at once", trials.heads, trials.rows);
 }
+if (values.json) process.stdout.write(`${JSON.stringify({ alone, memories, rates, operations, trials })}\n`);

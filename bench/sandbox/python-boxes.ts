@@ -34,7 +34,6 @@ function pythonBoxes(
   const waiting = new Map<number, Waiting>();
   let [calls, boxes] = [0, 0];
   createInterface({ input: child.stdout }).on("line", line => {
-    if (!line.startsWith("{")) return;
     const { id, error } = JSON.parse(line) as { id: number; error?: string };
     const one = waiting.get(id);
     waiting.delete(id);
