@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "../failure/errors.ts";
 import type { ProgramEnd } from "../local/executors/program.ts";
 import type { OnRunEvent } from "../pipeline/run-events.ts";
+import { answersHealth } from "../sampler/serve/health.ts";
 import { runContainer } from "./container-process.ts";
 
 export interface ServedSamplerOptions {
@@ -120,18 +121,12 @@ async function keepServing(
   }
 }
 
-/** @returns true when it has not answered as often as that, whatever it answers; false when the signal has fired */
+/** @returns true when it has not answered as often as that; false when the signal has fired */
 async function isSilent(url: string, health: HealthCheck, signal: AbortSignal): Promise<boolean> {
   for (let failures = 0; failures < health.retries; ) {
     await sleep(health.intervalMs, undefined, { signal }).catch(() => {});
     if (signal.aborted) return false;
-    const hasAnswered = await fetch(`${url}/health`, { signal: AbortSignal.timeout(health.timeoutMs) })
-      .then(response => response.arrayBuffer())
-      .then(
-        () => true,
-        () => false,
-      );
-    failures = hasAnswered ? 0 : failures + 1;
+    failures = (await answersHealth(url, health.timeoutMs)) ? 0 : failures + 1;
   }
   return !signal.aborted;
 }
