@@ -2,51 +2,29 @@
 // nobody may reach, keep waiting, or outlive.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
+import { describe, expect, test } from "vitest";
+import {
+  hostSpec,
+  localSandboxes,
+  porterHere,
+  run,
+  spawnerHere,
+} from "../../../test/sandbox/local-sandboxes.ts";
+import { listProcesses } from "../../../test/sandbox/processes.ts";
 import { capturedText } from "../captured-text.ts";
-import type { ExecOptions, ExecResult } from "../sandbox.ts";
 import type { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
 import { startTime } from "./first-process.ts";
 import { openHost } from "./host.ts";
-import { createLocalProvider, type LocalProvider } from "./local-provider.ts";
 
-const SPEC = {
-  image: { kind: "host", files: [] },
-  workdir: "/app",
-  env: {},
-  network: "none",
-  diskBytes: 4 << 20,
-} as const;
 const PATIENCE = { timeout: 8_000 };
 // arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h
 const [PTRACE, PRLIMIT] = process.arch === "arm64" ? [117, 261] : [101, 302];
 
-let provider: LocalProvider;
-const made: BubblewrapSandbox[] = [];
-let count = 0;
-
-beforeAll(() => {
-  provider = createLocalProvider();
-});
-afterEach(async () => {
-  await Promise.all(made.splice(0).map(sandbox => sandbox[Symbol.asyncDispose]()));
-});
-afterAll(() => provider[Symbol.asyncDispose]());
+const sandboxes = localSandboxes("attacked", hostSpec(4 << 20));
 
 async function create(): Promise<{ readonly sandbox: BubblewrapSandbox; readonly porter: number }> {
-  const lease = { id: `attacked/${count++}`, generation: 1, deadlineMs: Date.now() + 60_000 };
-  const sandbox = await provider.create(SPEC, lease);
-  made.push(sandbox);
-  return { sandbox, porter: onlyChild(onlyChild(process.pid, "t1"), "t1") };
-}
-
-function run(
-  sandbox: BubblewrapSandbox,
-  command: string,
-  options: Partial<ExecOptions> = {},
-): Promise<ExecResult> {
-  return sandbox.exec(command, { timeoutMs: 20_000, ...options });
+  const sandbox = await sandboxes.create();
+  return { sandbox, porter: porterHere() };
 }
 
 /** Starts a perl program in the background that goes on when its command has ended. */
@@ -169,7 +147,7 @@ describe("commands that are stopped before they execute", () => {
 
   test.each(["porter", "spawner"])("end with their sandbox when the %s is killed", async victim => {
     const { sandbox, porter } = await create();
-    const spawner = onlyChild(process.pid, "t1");
+    const spawner = spawnerHere();
     await attack(sandbox, `${HOLD} sleep 60`);
     const held = () => listProcesses().filter(({ parent, words }) => parent === porter && words[0] === "t1");
     const running = await runUntil(sandbox, () => held().length >= 5);

@@ -1,17 +1,12 @@
 // What a hostile command may try. Each of these was possible with one of the ways to enter a sandbox that we did not take.
 import { existsSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { hostSpec } from "../../../test/sandbox/local-sandboxes.ts";
 import { capturedText } from "../captured-text.ts";
 import type { ExecResult, Sandbox, SandboxProvider } from "../sandbox.ts";
 import { createBubblewrapProvider } from "./provider.ts";
 
-const SPEC = {
-  image: { kind: "host", files: [] },
-  workdir: "/app",
-  env: {},
-  network: "none",
-  diskBytes: 4 << 20,
-} as const;
+const SPEC = hostSpec(4 << 20);
 
 let provider: SandboxProvider;
 const made: Sandbox[] = [];

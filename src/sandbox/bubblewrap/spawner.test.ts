@@ -3,53 +3,35 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import {
+  hostSpec,
+  localSandboxes,
+  porterHere,
+  run,
+  spawnerHere,
+} from "../../../test/sandbox/local-sandboxes.ts";
 import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
 import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
-import type { ExecOptions, ExecResult } from "../sandbox.ts";
+import type { ExecOptions } from "../sandbox.ts";
 import type { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
 import { type FirstProcess, startTime } from "./first-process.ts";
 import { openHost } from "./host.ts";
-import { createLocalProvider, type LocalProvider } from "./local-provider.ts";
+import { createLocalProvider } from "./local-provider.ts";
 import { terminalWords } from "./spawner.ts";
 
-const SPEC = {
-  image: { kind: "host", files: [] },
-  workdir: "/app",
-  env: {},
-  network: "none",
-  diskBytes: 16 << 20,
-} as const;
+const SPEC = hostSpec(16 << 20);
 const PATIENCE = { timeout: 8_000 };
 const EXITED = { kind: "exited", exitCode: 0 };
 
-let provider: LocalProvider;
-const made: BubblewrapSandbox[] = [];
-let count = 0;
+const { create, lease, endAll } = localSandboxes("spawner", SPEC);
 
-beforeAll(() => {
-  provider = createLocalProvider();
-});
-afterEach(async () => {
-  await Promise.all(made.splice(0).map(sandbox => sandbox[Symbol.asyncDispose]()));
-});
-afterAll(() => provider[Symbol.asyncDispose]());
-
-async function create(): Promise<BubblewrapSandbox> {
-  const lease = { id: `spawner/${count++}`, generation: 1, deadlineMs: Date.now() + 60_000 };
-  const sandbox = await provider.create(SPEC, lease);
-  made.push(sandbox);
-  return sandbox;
-}
-
-type Options = Partial<ExecOptions>;
-
-function run(sandbox: BubblewrapSandbox, command: string, options: Options = {}): Promise<ExecResult> {
-  return sandbox.exec(command, { timeoutMs: 20_000, ...options });
-}
-
-async function output(sandbox: BubblewrapSandbox, command: string, options: Options = {}): Promise<string> {
+async function output(
+  sandbox: BubblewrapSandbox,
+  command: string,
+  options: Partial<ExecOptions> = {},
+): Promise<string> {
   const { end, stdout, stderr } = await run(sandbox, command, options);
   expect(end, capturedText(stderr)).toEqual(EXITED);
   return capturedText(stdout);
@@ -144,7 +126,7 @@ describe("a command", () => {
 
   test("is started without a copy of the process that starts it", async () => {
     const sandbox = await create();
-    const porter = onlyChild(onlyChild(process.pid, "t1"), "t1");
+    const porter = porterHere();
     // The instructions of such a start, which lie there only where their trial was a success.
     expect(/memfd:t1/.test(readFileSync(`/proc/${porter}/maps`, "utf8"))).toBe(process.arch === "x64");
     const before = memoryOf(porter);
@@ -166,7 +148,7 @@ describe("a command", () => {
 
   test("that is stopped, as a program or before, keeps nobody waiting, and ends at its limit", async () => {
     const sandbox = await create();
-    const porter = onlyChild(onlyChild(process.pid, "t1"), "t1");
+    const porter = porterHere();
     const stop = "select undef, undef, undef, 0.001 while getppid > 1; kill STOP => -1 while 1";
     const stopper = (await output(sandbox, `perl -e '${stop}' >/dev/null 2>&1 & echo $!`)).trim();
     const ends = async () => {
@@ -181,7 +163,7 @@ describe("a command", () => {
 
   test("dies before the process that lets it in when memory runs out", async () => {
     const sandbox = await create();
-    const porter = onlyChild(onlyChild(process.pid, "t1"), "t1");
+    const porter = porterHere();
     const score = () => readFileSync(`/proc/${porter}/oom_score_adj`, "utf8").trim();
     const sleeping = run(sandbox, "cat /proc/self/oom_score_adj; sleep 0.3; cat /proc/$$/oom_score_adj");
     await expect.poll(score, PATIENCE).toBe("0");
@@ -285,7 +267,7 @@ describe("from inside", () => {
 
   test("nobody outside can be signalled: not by number, not by group, not all together", async () => {
     const sandbox = await create();
-    const porter = onlyChild(onlyChild(process.pid, "t1"), "t1");
+    const porter = porterHere();
     const command =
       "trap '' HUP TERM; for n in $(seq 1 3000); do kill -0 -- $n && echo $n; kill -0 -- -$n && echo -$n; done 2>/dev/null; kill -TERM 0; kill -TERM -1; echo over";
     const reached = (await output(sandbox, command)).trim().split("\n");
@@ -309,7 +291,7 @@ describe("from inside", () => {
 describe("the processes that enter", () => {
   test("never enter another process that has the number of a first one", async () => {
     await create();
-    const porter = onlyChild(onlyChild(process.pid, "t1"), "t1");
+    const porter = porterHere();
     const pid = onlyChild(onlyChild(porter, "--block-fd"));
     const first = { pid, started: startTime(pid) ?? "" };
     const enter = ({ pid, started }: FirstProcess) => {
@@ -330,7 +312,7 @@ describe("the processes that enter", () => {
     const [sandbox, other] = [await create(), await create()];
     const mark = `${800_000 + Math.floor(performance.now())}`;
     await run(sandbox, `setsid sleep ${mark} >/dev/null 2>&1 &`);
-    const spawner = onlyChild(process.pid, "t1");
+    const spawner = spawnerHere();
     const left = () =>
       listProcesses().filter(({ parent, words }) => parent === spawner || words.includes(mark)).length;
     const running = run(sandbox, "sleep 30");
@@ -349,8 +331,7 @@ describe("the processes that enter", () => {
     for (let tries = 0; tries < 40 && !outcomes.has("SandboxLost"); tries++) {
       const known = new Set(listProcesses().map(({ pid }) => pid));
       await using fresh = createLocalProvider();
-      const lease = { id: `spawner/${count++}`, generation: 1, deadlineMs: Date.now() + 60_000 };
-      const outcome = fresh.create(SPEC, lease).then(
+      const outcome = fresh.create(SPEC, lease()).then(
         () => "started",
         error => (error as Error).name,
       );
@@ -373,7 +354,7 @@ describe("the processes that enter", () => {
   });
 
   test("killed at any moment of a start leave nothing", async () => {
-    const spawner = onlyChild(process.pid, "t1");
+    const spawner = spawnerHere();
     const children = () => listProcesses().filter(({ parent }) => parent === spawner);
     for (let tries = 0; tries < 40; tries++) {
       const starting = create().then(
@@ -385,7 +366,7 @@ describe("the processes that enter", () => {
       while (performance.now() < killedAt);
       for (const { pid } of children()) killed(pid);
       await starting;
-      await Promise.all(made.splice(0).map(sandbox => sandbox[Symbol.asyncDispose]()));
+      await endAll();
       // A bwrap whose parent is gone is one of them.
       await expect.poll(children, PATIENCE).toEqual([]);
     }
@@ -393,7 +374,7 @@ describe("the processes that enter", () => {
 
   test("are one for each sandbox: when it is killed, its sandbox is lost and no other", async () => {
     const sandbox = await create();
-    const porter = onlyChild(onlyChild(process.pid, "t1"), "t1");
+    const porter = porterHere();
     const mark = `${850_000 + Math.floor(performance.now())}`;
     await run(sandbox, `setsid sleep ${mark} >/dev/null 2>&1 &`);
     const other = await create();

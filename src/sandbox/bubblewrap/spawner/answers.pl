@@ -1,4 +1,4 @@
-# What is said to the keeper, and to the caller of a command that cannot start.
+# What is said to the keeper, and to the caller of a command that cannot start; and what the keeper asks.
 
 # As a shell has it: not found, and found but of no use.
 use constant { NOT_FOUND => 127, NOT_USABLE => 126 };
