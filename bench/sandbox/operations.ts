@@ -14,7 +14,7 @@ const SPEC = {
 
 /** @returns times in ms by operation */
 export async function timeOperations(rounds: number): Promise<ReadonlyMap<string, readonly number[]>> {
-  const provider = await createBubblewrapProvider();
+  const provider = createBubblewrapProvider();
   let count = 0;
   const lease = () => ({
     id: `operations/${count++}`,

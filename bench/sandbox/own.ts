@@ -6,7 +6,7 @@ import type { Box, Contender } from "./contender.ts";
 
 export async function ownBubblewrap(): Promise<Contender> {
   const image = { kind: "host", files: [] } as const;
-  return contender("t1 bubblewrap", "bubblewrap", await createBubblewrapProvider(), image);
+  return contender("t1 bubblewrap", "bubblewrap", createBubblewrapProvider(), image);
 }
 
 export async function ownDocker(reference: string): Promise<Contender> {

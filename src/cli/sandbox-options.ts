@@ -18,6 +18,6 @@ export function sandboxesOption(): Option {
 }
 
 /** @throws InputError when this machine cannot make such sandboxes, with what would allow it */
-export function openSandboxes(kind: SandboxKind): Promise<SandboxProvider> {
+export async function openSandboxes(kind: SandboxKind): Promise<SandboxProvider> {
   return kind === "docker" ? createDockerProvider() : createBubblewrapProvider();
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeTaskFolder } from "../../test/task/folder.ts";
-import { createLocalProvider, type LocalProvider } from "../sandbox/bubblewrap/local-provider.ts";
+import { type BubblewrapProvider, createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
 import { capturedText } from "../sandbox/captured-text.ts";
 import { type Images, readImages } from "../sandbox/image/images-file.ts";
 import { createRootBuilder } from "../sandbox/image/root-builder.ts";
@@ -12,9 +12,9 @@ import { prepareTask } from "./prepare.ts";
 const NO_NETWORK = '[environment]\nnetwork_mode = "no-network"\n';
 const HOST_FILE = { "environment/Dockerfile": "FROM x AS t1-host\nWORKDIR /work\n" };
 
-let provider: LocalProvider;
+let provider: BubblewrapProvider;
 beforeAll(() => {
-  provider = createLocalProvider();
+  provider = createBubblewrapProvider();
 });
 afterAll(() => provider[Symbol.asyncDispose]());
 

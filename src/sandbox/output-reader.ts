@@ -4,6 +4,7 @@
 import { closeSync, readSync } from "node:fs";
 import { Socket } from "node:net";
 import { hasCode } from "../store/file-errors.ts";
+import type { OutputPace } from "./output-pace.ts";
 
 /** As much as a pipe holds, unless it was told to hold more (pipe(7)). */
 const PIPE_BYTES = 64 << 10;
@@ -29,13 +30,19 @@ export class OutputReader {
   readonly #fd: number;
   /** Must copy what it keeps. */
   readonly #onChunk: (chunk: Uint8Array) => void;
+  readonly #pace: OutputPace | undefined;
   #socket: Socket | undefined;
+  /** Of the next look, or of the end of a pause. */
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param fd the reading end, which does not block; it belongs to the reader from now on */
-  constructor(fd: number, onChunk: (chunk: Uint8Array) => void) {
+  /**
+   * @param fd the reading end, which does not block; it belongs to the reader from now on
+   * @param pace of what is read; as fast as it comes when not given
+   */
+  constructor(fd: number, onChunk: (chunk: Uint8Array) => void, pace?: OutputPace) {
     this.#fd = fd;
     this.#onChunk = onChunk;
+    this.#pace = pace;
     this.#lookIn(FIRST_LOOK_MS);
   }
 
@@ -43,6 +50,9 @@ export class OutputReader {
   finish(): void {
     clearTimeout(this.#timer);
     if (this.#socket?.destroyed) return;
+    this.#socket?.removeAllListeners("data");
+    // What came in while it paused is older than what lies in the pipe.
+    if (this.#socket?.isPaused()) for (const chunk of leftIn(this.#socket)) this.#onChunk(chunk);
     // More can only be a background process that goes on printing.
     const { isAtEnd } = this.#take(LARGEST_PIPE_BYTES);
     if (!isAtEnd) this.#letGo();
@@ -54,14 +64,24 @@ export class OutputReader {
     this.#timer = setTimeout(() => {
       // At its end a pipe is also before the command has opened it, so that says nothing yet.
       const { bytes } = this.#take(PIPE_BYTES);
-      if (bytes >= MUCH_BYTES) this.#stream(this.#onChunk);
+      if (bytes >= MUCH_BYTES) this.#stream();
       else this.#lookIn(Math.min(delayMs * LATER, LAST_LOOK_MS));
     }, delayMs);
   }
 
-  #stream(onChunk: (chunk: Uint8Array) => void): Socket {
+  #stream(): void {
+    const socket = this.#opened();
+    socket.on("data", (chunk: Uint8Array) => {
+      this.#onChunk(chunk);
+      const waitMs = this.#pace?.note(chunk.length) ?? 0;
+      if (waitMs === 0) return;
+      socket.pause();
+      this.#timer = setTimeout(() => socket.resume(), waitMs);
+    });
+  }
+
+  #opened(): Socket {
     const socket = new Socket({ fd: this.#fd, readable: true, writable: false });
-    socket.on("data", onChunk);
     socket.on("error", () => socket.destroy());
     this.#socket = socket;
     return socket;
@@ -73,8 +93,8 @@ export class OutputReader {
       leftBytes -= chunk.length;
       if (leftBytes < 0) this.#socket?.destroy();
     };
-    this.#socket?.removeAllListeners("data").on("data", swallow);
-    const socket = this.#socket ?? this.#stream(swallow);
+    const socket = this.#socket ?? this.#opened();
+    socket.on("data", swallow).resume();
     socket.unref();
   }
 
@@ -90,6 +110,10 @@ export class OutputReader {
     }
     return { bytes, isAtEnd: false };
   }
+}
+
+function* leftIn(socket: Socket): Generator<Uint8Array> {
+  for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) yield chunk;
 }
 
 /** @returns bytes in `scratch`; 0 at the end, undefined when there is nothing now */

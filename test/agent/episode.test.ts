@@ -68,7 +68,7 @@ describe("episode", () => {
   let provider: SandboxProvider;
   let made = 0;
   beforeAll(async () => {
-    provider = await createBubblewrapProvider();
+    provider = createBubblewrapProvider();
   });
   afterAll(() => provider[Symbol.asyncDispose]());
 

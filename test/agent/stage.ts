@@ -62,7 +62,7 @@ export class Stage implements AsyncDisposable {
   }
 
   static async open(): Promise<Stage> {
-    return new Stage(await createBubblewrapProvider());
+    return new Stage(createBubblewrapProvider());
   }
 
   /** Plays a script and audits every chunk: receipts, masks, routes, and each sampled id where it was sampled. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
-import { createLocalProvider } from "../../src/sandbox/bubblewrap/local-provider.ts";
+import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 import { capturedText } from "../../src/sandbox/captured-text.ts";
 import { Engine } from "../../src/sandbox/docker/engine.ts";
 import { createDockerProvider } from "../../src/sandbox/docker/provider.ts";
@@ -62,7 +62,7 @@ async function run(load: Omit<FaultLoad, keyof typeof LOAD | "random">): Promise
 test("bubblewrap: processes that pause or die", async () => {
   const folder = mkdtempSync(join(tmpdir(), "t1-load-"));
   chmodSync(folder, 0o755);
-  await using provider = createLocalProvider(folder);
+  await using provider = createBubblewrapProvider(folder);
   let made = 0;
   const spawner = () => onlyChild(process.pid, "t1");
   const porters = () => listProcesses().filter(({ parent }) => parent === spawner());

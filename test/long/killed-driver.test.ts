@@ -65,7 +65,7 @@ test("bubblewrap", async () => {
     // Each driver has a folder of its own for its leases, the one that sweeps included, which goes with it.
     ...readdirSync(join(folder, "leases")).flatMap(owner => readdirSync(join(folder, "leases", owner))),
   ];
-  await killOften("bubblewrap", { rounds: 60, longestMs: 600 }, left, () =>
+  await killOften("bubblewrap", { rounds: 60, longestMs: 600 }, left, async () =>
     createBubblewrapProvider(runParent),
   );
 });

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createLocalProvider, type LocalProvider } from "../../src/sandbox/bubblewrap/local-provider.ts";
+import { type BubblewrapProvider, createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 import { capturedText } from "../../src/sandbox/captured-text.ts";
 import { listProcesses } from "../sandbox/processes.ts";
 
@@ -17,13 +17,13 @@ const SPEC = {
 const PATIENCE = { timeout: 20_000 };
 
 let runParent: string;
-let provider: LocalProvider;
+let provider: BubblewrapProvider;
 let count = 0;
 
 beforeEach(() => {
   runParent = mkdtempSync(join(tmpdir(), "t1-many-"));
   chmodSync(runParent, 0o755);
-  provider = createLocalProvider(runParent);
+  provider = createBubblewrapProvider(runParent);
 });
 afterEach(async () => {
   await provider[Symbol.asyncDispose]();

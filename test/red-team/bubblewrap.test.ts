@@ -3,7 +3,7 @@ import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.
 import { redTeam } from "./red-team.ts";
 
 describe("in bubblewrap sandboxes, an agent with", () => {
-  redTeam(async () => ({ provider: await createBubblewrapProvider(), base: "ubuntu:24.04 AS t1-host" }), {
+  redTeam(async () => ({ provider: createBubblewrapProvider(), base: "ubuntu:24.04 AS t1-host" }), {
     except: [],
   });
 });

@@ -6,9 +6,7 @@ import type { SandboxSpec } from "../../src/sandbox/sandbox.ts";
 
 const [, , name, runParent = "", reference = "", mark = ""] = process.argv;
 const isDocker = name === "docker";
-const provider = isDocker
-  ? await createDockerProvider({ runParent })
-  : await createBubblewrapProvider(runParent);
+const provider = isDocker ? await createDockerProvider({ runParent }) : createBubblewrapProvider(runParent);
 const spec: SandboxSpec = {
   image: isDocker ? { kind: "docker", reference, files: [] } : { kind: "host", files: [] },
   workdir: "/app",

@@ -5,7 +5,7 @@ import { readImages } from "../../src/sandbox/image/images-file.ts";
 import { createRootBuilder } from "../../src/sandbox/image/root-builder.ts";
 
 const [, , file, context = ""] = process.argv;
-const builder = createRootBuilder(readImages(file), await createBubblewrapProvider());
+const builder = createRootBuilder(readImages(file), createBubblewrapProvider());
 await builder.build({
   source: { kind: "dockerfile", dockerfile: join(context, "Dockerfile"), context },
   timeoutMs: 60_000,

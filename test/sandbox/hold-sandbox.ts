@@ -3,7 +3,7 @@
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 
 const [, , runParent, id = "held", lifeMs, command = "true"] = process.argv;
-const provider = await createBubblewrapProvider(runParent);
+const provider = createBubblewrapProvider(runParent);
 const sandbox = await provider.create(
   { image: { kind: "host", files: [] }, workdir: "/app", env: {}, network: "none", diskBytes: 1 << 20 },
   { id, generation: 1, deadlineMs: Date.now() + Number(lifeMs) },

@@ -1,7 +1,7 @@
 // Bubblewrap sandboxes that the test's own process keeps, for tests that look at the processes around them.
 import { afterAll, afterEach, beforeAll } from "vitest";
 import type { BubblewrapSandbox } from "../../src/sandbox/bubblewrap/bubblewrap-sandbox.ts";
-import { createLocalProvider, type LocalProvider } from "../../src/sandbox/bubblewrap/local-provider.ts";
+import { type BubblewrapProvider, createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 import type { ExecOptions, ExecResult, Lease, SandboxSpec } from "../../src/sandbox/sandbox.ts";
 import { onlyChild } from "./processes.ts";
 
@@ -37,7 +37,7 @@ export interface LocalSandboxes {
 
 /** For the tests of one file. */
 export function localSandboxes(name: string, spec: SandboxSpec): LocalSandboxes {
-  let provider: LocalProvider;
+  let provider: BubblewrapProvider;
   const made: BubblewrapSandbox[] = [];
   let count = 0;
   const lease = () => ({ id: `${name}/${count++}`, generation: 1, deadlineMs: Date.now() + 60_000 });
@@ -45,7 +45,7 @@ export function localSandboxes(name: string, spec: SandboxSpec): LocalSandboxes 
     await Promise.all(made.splice(0).map(sandbox => sandbox[Symbol.asyncDispose]()));
   };
   beforeAll(() => {
-    provider = createLocalProvider();
+    provider = createBubblewrapProvider();
   });
   afterEach(endAll);
   afterAll(() => provider[Symbol.asyncDispose]());

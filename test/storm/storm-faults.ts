@@ -125,31 +125,29 @@ function trainerProcess(): number | undefined {
   )?.pid;
 }
 
-/** Kills one sandbox after another, and once the process that keeps all of them. @returns ends it */
+/** Kills one sandbox after another, and once the process that starts all of them. @returns ends it */
 export function killSandboxes(everyMs: number, log: StormLog): () => void {
   const random = new RandomStream(deriveSeed("storm", "sandboxes", log.count("life")));
   let count = 0;
   const timer = setInterval(() => {
-    const { keeper, sandboxes } = sandboxProcesses();
+    const { spawner, sandboxes } = sandboxProcesses();
     count += 1;
-    const isKeeper = count % 20 === 10;
-    const pid = isKeeper ? keeper : sandboxes[random.integer(Math.max(1, sandboxes.length))];
+    const isSpawner = count % 20 === 10;
+    const pid = isSpawner ? spawner : sandboxes[random.integer(Math.max(1, sandboxes.length))];
     if (pid === undefined) return;
     try {
       process.kill(pid, "SIGKILL");
-      log.note(isKeeper ? "fault: killed keeper of sandboxes" : "fault: killed sandbox");
+      log.note(isSpawner ? "fault: killed spawner of sandboxes" : "fault: killed sandbox");
     } catch {} // it has ended
   }, everyMs);
   return () => clearInterval(timer);
 }
 
-/** The keeper is a child of ours, what starts sandboxes a child of it. */
-function sandboxProcesses(): { readonly keeper: number | undefined; readonly sandboxes: readonly number[] } {
+/** What starts sandboxes is a child of ours, and a porter a child of it. */
+function sandboxProcesses(): { readonly spawner: number | undefined; readonly sandboxes: readonly number[] } {
   const all = listProcesses();
   const childrenOf = (pids: readonly (number | undefined)[]) =>
     all.filter(({ parent }) => pids.includes(parent)).map(({ pid }) => pid);
-  const keeper = all.find(
-    ({ parent, words }) => parent === process.pid && words.some(word => word.endsWith("/keeper.ts")),
-  )?.pid;
-  return { keeper, sandboxes: childrenOf(childrenOf([keeper])) };
+  const spawner = all.find(({ parent, words }) => parent === process.pid && words[0] === "t1")?.pid;
+  return { spawner, sandboxes: childrenOf([spawner]) };
 }

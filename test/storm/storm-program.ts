@@ -44,7 +44,7 @@ log.note("life");
 const store = await openStore(settings.storeUrl);
 const { config } = await readRun(store, settings.run);
 const { concurrency } = config.rollout;
-const sandboxes = await createBubblewrapProvider();
+const sandboxes = createBubblewrapProvider();
 const builtImages = readImages(undefined);
 const images = {
   images: builtImages,

@@ -41,7 +41,7 @@ describe("a verifier", () => {
   let provider: SandboxProvider;
   let stage: TaskStage;
   beforeAll(async () => {
-    provider = await createBubblewrapProvider();
+    provider = createBubblewrapProvider();
     stage = new TaskStage(provider);
   });
   afterAll(async () => {

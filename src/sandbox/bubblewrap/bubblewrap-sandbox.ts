@@ -5,7 +5,8 @@ import { refusedCommand, shellWords, whyNotRunnable } from "../command-words.ts"
 import { DeadlineTimer, LONGEST_TIMER_MS } from "../deadline-timer.ts";
 import { ownMemoryKills } from "../memory-kills.ts";
 import { OutputCapture } from "../output-capture.ts";
-import { PseudoTerminal, TERMINAL_NAME } from "../pseudo-terminal.ts";
+import { OutputPace } from "../output-pace.ts";
+import { TERMINAL_NAME } from "../pseudo-terminal.ts";
 import { RequestedCommands } from "../requested-commands.ts";
 import type {
   DownloadResult,
@@ -31,13 +32,16 @@ import { killEverythingInside } from "./kill-inside.ts";
 import type { Command } from "./porter.ts";
 import { type CommandRun, type Entrance, runCommand } from "./run-command.ts";
 import { SandboxChanges } from "./sandbox-changes.ts";
-import { signalTerminal } from "./signal-terminal.ts";
 import { HOST_ENV, terminalWords } from "./spawner.ts";
 import { surroundings } from "./surroundings.ts";
+import type { KeptTerminals } from "./terminals/kept-terminals.ts";
 import { ERROR_TEXT_BYTES, TOOL_LIMIT_MS, type ToolEnd, type ToolRun } from "./tool-run.ts";
 import { TOOLKIT_TAR } from "./toolkit.ts";
 
 const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
+
+/** Of all commands of all sandboxes: however many print without end, they take a fifth of the driver's time. */
+const AGENT_OUTPUT = new OutputPace({ bytesPerSecond: 64 << 20, burstBytes: 64 << 20 });
 
 const TOOL_ENV = Object.entries(HOST_ENV).map(([name, value]) => `${name}=${value}`);
 
@@ -53,6 +57,7 @@ export interface SandboxPlace {
   readonly host: Host;
   readonly first: FirstProcess;
   readonly entrance: Entrance;
+  readonly terminals: Pick<KeptTerminals, "open">;
   /** Makes another of its provider. */
   readonly create: (spec: SandboxSpec, lease: Lease) => Promise<BubblewrapSandbox>;
 }
@@ -63,11 +68,12 @@ export class BubblewrapSandbox implements Sandbox {
   readonly #host: Host;
   readonly #first: FirstProcess;
   readonly #entrance: Entrance;
+  readonly #keptTerminals: SandboxPlace["terminals"];
   readonly #create: SandboxPlace["create"];
   readonly #onEnd: () => void;
   readonly #requested = new RequestedCommands();
   readonly #running = new Set<Promise<unknown>>();
-  readonly #terminals = new Set<PseudoTerminal>();
+  readonly #terminals = new Set<Terminal>();
   #killing: Promise<void> | undefined;
   readonly #changes = new SandboxChanges((argv, run) => this.runTool(argv, run));
   /** Told when it was last seen alive and about to do something. */
@@ -80,7 +86,7 @@ export class BubblewrapSandbox implements Sandbox {
   /** @param onEnd called once, when nothing of the sandbox is left */
   constructor(
     { spec, lease }: { readonly spec: SandboxSpec; readonly lease: Lease },
-    { host, first, entrance, create }: SandboxPlace,
+    { host, first, entrance, terminals, create }: SandboxPlace,
     onEnd: () => void,
   ) {
     this.#create = create;
@@ -89,6 +95,7 @@ export class BubblewrapSandbox implements Sandbox {
     this.#host = host;
     this.#first = first;
     this.#entrance = entrance;
+    this.#keptTerminals = terminals;
     this.#onEnd = onEnd;
     this.#deadline = new DeadlineTimer(lease.deadlineMs, () => {
       this.end("its deadline passed").catch(() => undefined); // whoever disposes of it gets the error
@@ -107,11 +114,10 @@ export class BubblewrapSandbox implements Sandbox {
     const shell = { argv: TERMINAL_SHELL, ...surroundings(this.#spec, { ...options, env }) };
     const isImage = this.#spec.image.kind !== "host";
     const words = terminalWords(this.#host, this.#first, shell, { isImage });
-    const terminal = new PseudoTerminal(words, options, {
-      env: HOST_ENV,
-      owner: this.#host.user,
-      signal: signalTerminal,
-    });
+    const program = { words, env: HOST_ENV, owner: this.#host.user };
+    const terminal = await this.#noted(this.#keptTerminals.open(program, options));
+    if (this.#ending !== undefined) await terminal[Symbol.asyncDispose]();
+    this.#assertAlive();
     this.#terminals.add(terminal);
     void terminal.closed.then(() => this.#terminals.delete(terminal));
     return terminal;
@@ -144,7 +150,7 @@ export class BubblewrapSandbox implements Sandbox {
     await entrypointStarted(words, (argv, onStdout) =>
       this.#run(
         { argv, ...surroundings(this.#spec, {}) },
-        { limitMs: LONGEST_TIMER_MS, onStdout, onStderr: () => undefined },
+        { limitMs: LONGEST_TIMER_MS, onStdout, onStderr: () => undefined, pace: AGENT_OUTPUT },
       ),
     );
     this.#assertAlive();
@@ -236,6 +242,7 @@ export class BubblewrapSandbox implements Sandbox {
       signal,
       onStdout: chunk => stdout.push(chunk),
       onStderr: chunk => stderr.push(chunk),
+      pace: AGENT_OUTPUT,
     });
     return { end, stdout: stdout.read(), stderr: stderr.read(), durationMs };
   }
@@ -249,7 +256,16 @@ export class BubblewrapSandbox implements Sandbox {
     await this.#killing;
     this.#assertAlive();
     this.#killsBefore = ownMemoryKills();
-    const running = runCommand(command, run, this.#entrance);
+    try {
+      return await this.#noted(runCommand(command, run, this.#entrance));
+    } finally {
+      // Also when it failed: only here is known which sandbox was lost, and why.
+      this.#assertAlive();
+    }
+  }
+
+  /** Whoever ends all that runs waits for it. */
+  async #noted<Result>(running: Promise<Result>): Promise<Result> {
     const settled = running.then(
       () => undefined,
       () => undefined,
@@ -259,8 +275,6 @@ export class BubblewrapSandbox implements Sandbox {
       return await running;
     } finally {
       this.#running.delete(settled);
-      // Also when it failed: only here is known which sandbox was lost, and why.
-      this.#assertAlive();
     }
   }
 

@@ -18,18 +18,18 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeRootFolder } from "../../../test/sandbox/root-folder.ts";
 import { capturedText } from "../captured-text.ts";
 import type { ExecOptions, RootImage, Sandbox, SandboxSpec } from "../sandbox.ts";
-import { createLocalProvider, type LocalProvider } from "./local-provider.ts";
+import { type BubblewrapProvider, createBubblewrapProvider } from "./provider.ts";
 import { sandboxUser } from "./sandbox-user.ts";
 
 const parent = mkdtempSync(join(tmpdir(), "t1-layers-"));
 const folder = join(parent, "root");
-let provider: LocalProvider;
+let provider: BubblewrapProvider;
 let count = 0;
 
 beforeAll(() => {
   chmodSync(parent, 0o755);
   makeRootFolder(folder);
-  provider = createLocalProvider();
+  provider = createBubblewrapProvider();
 });
 afterAll(async () => {
   await provider[Symbol.asyncDispose]();

@@ -13,7 +13,7 @@ const made: Sandbox[] = [];
 let count = 0;
 
 beforeAll(async () => {
-  provider = await createBubblewrapProvider();
+  provider = createBubblewrapProvider();
 });
 afterEach(async () => {
   await Promise.all(made.splice(0).map(sandbox => sandbox[Symbol.asyncDispose]()));

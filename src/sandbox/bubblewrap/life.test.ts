@@ -1,15 +1,16 @@
-// What becomes of sandboxes when their driver, their keeper or their time comes to an end.
+// What becomes of sandboxes when their driver, a process that it needs for them, or their time comes to an end.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { spawnerHere } from "../../../test/sandbox/local-sandboxes.ts";
 import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
 import type { Lease, Sandbox, SandboxProvider } from "../sandbox.ts";
 import { startTime } from "./first-process.ts";
-import { createLocalProvider } from "./local-provider.ts";
 import { createBubblewrapProvider } from "./provider.ts";
 
 const SPEC = {
@@ -41,7 +42,7 @@ afterEach(async () => {
 });
 
 async function open(): Promise<SandboxProvider> {
-  const provider = await createBubblewrapProvider(runParent);
+  const provider = createBubblewrapProvider(runParent);
   providers.push(provider);
   return provider;
 }
@@ -63,17 +64,17 @@ async function startDriver(id = "held") {
   if (driver.stdout !== null) await Promise.race([once(driver.stdout, "data"), exited]);
   exited.catch(() => undefined);
   const left = () => listProcesses().filter(({ words }) => words.includes(mark)).length;
-  const keeper = onlyChild(driver.pid);
+  const spawner = onlyChild(driver.pid);
   await expect.poll(left, PATIENCE).toBe(2);
-  return { driver, keeper, left };
+  return { driver, spawner, left };
 }
 
 /**
- * Stops a keeper until the test is over. It cannot see that its driver is gone then, so another process kills it, also
- * when this one was killed: it waits for the end of a pipe from here.
+ * Stops a driver until the test is over. It cannot see that its input ends then, so another process kills it, also when
+ * this one was killed: it waits for the end of a pipe from here.
  */
-function hang(keeper: number): void {
-  const guard = spawn("sh", ["-c", `read over; kill -KILL ${keeper}`], {
+function hang(driver: ChildProcess): void {
+  const guard = spawn("sh", ["-c", `read over; kill -KILL ${driver.pid}`], {
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
@@ -81,11 +82,7 @@ function hang(keeper: number): void {
     guard.stdin?.end();
     await once(guard, "exit");
   });
-  process.kill(keeper, "SIGSTOP");
-}
-
-function keeperOfTest(): number {
-  return onlyChild(process.pid, "keeper");
+  driver.kill("SIGSTOP");
 }
 
 function runFolder(): string {
@@ -97,33 +94,48 @@ function leaseFiles(): readonly string[] {
   return readdirSync(folder).flatMap(owner => readdirSync(join(folder, owner)));
 }
 
-test("a driver that is killed leaves no process and no file", async () => {
-  const { driver, keeper, left } = await startDriver();
-  expect(leaseFiles()).toHaveLength(1);
-  driver.kill("SIGKILL");
+test.each(["", ", and what starts sandboxes with it,"])(
+  "a driver that is killed%s leaves no process, and its files are swept by the next one",
+  async also => {
+    const { driver, spawner, left } = await startDriver("of the dead");
+    if (also !== "") process.kill(spawner, "SIGKILL");
+    driver.kill("SIGKILL");
+    await expect.poll(left, PATIENCE).toBe(0);
+    await expect.poll(() => startTime(spawner), PATIENCE).toBeUndefined();
+    expect(leaseFiles()).toHaveLength(1);
+    const next = await open();
+    await expect.poll(() => next.sweep(), PATIENCE).toEqual(["of the dead"]);
+    expect(leaseFiles()).toHaveLength(0);
+    expect(await next.sweep()).toEqual([]);
+    await next[Symbol.asyncDispose]();
+    for (const child of ["leases", "pipes"]) expect(readdirSync(join(runFolder(), child))).toEqual([]);
+  },
+);
+
+test("a driver that has nothing more to do ends, and its sandboxes with it", async () => {
+  const provider = new URL("./provider.ts", import.meta.url);
+  const mark = "765432";
+  const program = `
+    import { createBubblewrapProvider } from ${JSON.stringify(provider)};
+    const lease = { id: "left", generation: 1, deadlineMs: Date.now() + ${HOUR_MS} };
+    const provider = createBubblewrapProvider(${JSON.stringify(runParent)});
+    const sandbox = await provider.create(${JSON.stringify(SPEC)}, lease);
+    await sandbox.exec("sleep ${mark} >/dev/null 2>&1 &", { timeoutMs: 10_000 });
+    await (await sandbox.terminal({ columns: 80, rows: 24 }))[Symbol.asyncDispose]();
+  `;
+  const driver = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: "inherit" });
+  drivers.push(driver);
+  expect((await once(driver, "exit"))[0]).toBe(0);
+  const left = () => listProcesses().filter(({ words }) => words.includes(mark)).length;
   await expect.poll(left, PATIENCE).toBe(0);
-  await expect.poll(() => startTime(keeper), PATIENCE).toBeUndefined();
-  for (const child of ["leases", "pipes"]) expect(readdirSync(join(runFolder(), child))).toEqual([]);
 });
 
-test("a keeper that is killed with its driver leaves no process, and its files are swept by the next one", async () => {
-  const { driver, keeper, left } = await startDriver("of the dead");
-  process.kill(keeper, "SIGKILL");
-  driver.kill("SIGKILL");
-  await expect.poll(left, PATIENCE).toBe(0);
-  expect(leaseFiles()).toHaveLength(1);
-  const next = await open();
-  await expect.poll(() => next.sweep(), PATIENCE).toEqual(["of the dead"]);
-  expect(leaseFiles()).toHaveLength(0);
-  expect(await next.sweep()).toEqual([]);
-});
-
-test("a keeper that hangs loses its sandboxes to whoever sweeps after their deadline, not before", {
+test("a driver that hangs loses its sandboxes to whoever sweeps after their deadline, not before", {
   timeout: 30_000,
 }, async () => {
-  const { keeper, left } = await startDriver("hanging");
-  hang(keeper);
-  const other = createLocalProvider(runParent); // it sweeps by the clock of this process
+  const { driver, left } = await startDriver("hanging");
+  hang(driver);
+  const other = createBubblewrapProvider(runParent); // it sweeps by the clock of this process
   providers.push(other);
   expect(await other.sweep()).toEqual([]);
   expect(left()).toBe(2);
@@ -143,22 +155,47 @@ test("nobody adopts a sandbox: it ends with its driver", async () => {
   expect(await (await open()).adopt(lease())).toBeUndefined();
 });
 
-test("a keeper that is killed loses its sandboxes, and the next one has another", async () => {
+test("what starts sandboxes takes them along when it is killed, and the next ones have another", async () => {
   const provider = await open();
   const sandbox = await provider.create(SPEC, lease());
   const running = sandbox.exec("sleep 30", { timeoutMs: 10_000 });
   const lost = expect(running).rejects.toMatchObject({ name: "SandboxLost", retryable: true });
-  process.kill(keeperOfTest(), "SIGKILL");
+  process.kill(spawnerHere(), "SIGKILL");
   await lost;
   await expect(sandbox.exec("true", { timeoutMs: 1000 })).rejects.toMatchObject({ name: "SandboxLost" });
   const next = await provider.create(SPEC, lease());
   expect((await next.exec("true", { timeoutMs: 1000 })).end).toEqual({ kind: "exited", exitCode: 0 });
 });
 
+test("terminals are lost with the process that keeps them, the sandbox is not, and the next ones have another", async () => {
+  const provider = await open();
+  const sandbox = await provider.create(SPEC, lease());
+  const terminal = await sandbox.terminal({ columns: 80, rows: 24 });
+  process.kill(onlyChild(process.pid, "keeper.ts"), "SIGKILL");
+  await terminal.closed;
+  await expect(terminal.send("exit\n")).rejects.toMatchObject({ name: "SandboxLost", retryable: true });
+  const next = await sandbox.terminal({ columns: 80, rows: 24 });
+  await next.send("echo $((6*7))\n");
+  await expect.poll(() => next.screen(), PATIENCE).toContain("42");
+  await next[Symbol.asyncDispose]();
+});
+
+test("a driver that was busy when a command ended in time does not take it for a slow one", async () => {
+  const sandbox = await (await open()).create(SPEC, lease());
+  const running = sandbox.exec("sleep 0.1", { timeoutMs: 1_000 });
+  await sleep(50); // it is under way
+  const until = performance.now() + 1_500;
+  while (performance.now() < until);
+  const { end, durationMs } = await running;
+  expect(end).toEqual({ kind: "exited", exitCode: 0 });
+  expect(durationMs).toBeGreaterThanOrEqual(100);
+  expect(durationMs).toBeLessThan(1_000);
+});
+
 test("a first process that is gone is a lost sandbox, not a failed command", async () => {
   const provider = await open();
   const sandbox = await provider.create(SPEC, lease());
-  const bwrap = onlyChild(onlyChild(onlyChild(keeperOfTest())), "--block-fd");
+  const bwrap = onlyChild(onlyChild(spawnerHere()), "--block-fd");
   const first = onlyChild(bwrap);
   const running = sandbox.exec("sleep 30", { timeoutMs: 10_000 });
   const lost = expect(running).rejects.toMatchObject({ name: "SandboxLost" });
@@ -169,7 +206,7 @@ test("a first process that is gone is a lost sandbox, not a failed command", asy
 });
 
 test("forty sandboxes, one after the other, leave no process, descriptor, lease or pipe", async () => {
-  const provider = createLocalProvider(runParent);
+  const provider = createBubblewrapProvider(runParent);
   const use = async (): Promise<void> => {
     const sandbox: Sandbox = await provider.create(SPEC, lease());
     await sandbox.exec("sleep 60 >/dev/null 2>&1 & echo x > /tmp/f", { timeoutMs: 5_000 });

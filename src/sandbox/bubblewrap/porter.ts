@@ -25,12 +25,19 @@ export interface Command {
   readonly emptied?: readonly string[];
 }
 
+export interface CommandEnd {
+  /** As of waitpid(2). */
+  readonly status: number;
+  /** From its start, by the clock of the porter: this process may be busy with something else. */
+  readonly durationMs: number;
+}
+
 export interface StartedCommand {
   /**
-   * Its status as of waitpid(2). Rejects with Failure SandboxLost when the sandbox ends first, and with Failure
+   * Rejects with Failure SandboxLost when the sandbox ends first, and with Failure
    * SandboxUnavailable when this machine has no process left.
    */
-  readonly ended: Promise<number>;
+  readonly ended: Promise<CommandEnd>;
   /** Its number on this machine, from its start or its end; undefined when it has neither. */
   pid(): Promise<number | undefined>;
 }
@@ -39,7 +46,7 @@ export interface StartedCommand {
 export type PorterAnswer = readonly string[];
 
 interface Running {
-  readonly resolve: (status: number) => void;
+  readonly resolve: (end: CommandEnd) => void;
   readonly reject: (error: Failure) => void;
   readonly tell: (pid: number | undefined) => void;
 }
@@ -72,7 +79,7 @@ export class Porter {
 
   start(command: Command, { names }: Pick<CommandPipes, "names">): StartedCommand {
     const id = this.#nextRequest();
-    const end = Promise.withResolvers<number>();
+    const end = Promise.withResolvers<CommandEnd>();
     const start = Promise.withResolvers<number | undefined>();
     // One that is being ended takes no request any more.
     if (this.#isClosed) {
@@ -133,7 +140,7 @@ export class Porter {
         break;
       case "ended":
         this.#running.get(id)?.tell(Number(number));
-        this.#running.get(id)?.resolve(Number(words[2]));
+        this.#running.get(id)?.resolve({ status: Number(words[2]), durationMs: Number(words[3]) });
         this.#running.delete(id);
         break;
       case "refused":

@@ -5,7 +5,7 @@ import { createBubblewrapProvider } from "./provider.ts";
 describe("programs of this machine", () => {
   sandboxContract(
     async () => ({
-      provider: await createBubblewrapProvider(),
+      provider: createBubblewrapProvider(),
       image: { kind: "host", files: [] },
     }),
     { except: [] },

@@ -1,75 +1,45 @@
 // Sandboxes on this Linux machine: bubblewrap's namespaces, no daemon, no root. About as cheap as a process.
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { openRunFolder } from "../run-folder.ts";
-import type {
-  CapturedOutput,
-  DownloadResult,
-  ExecOptions,
-  ExecResult,
-  FileChange,
-  Lease,
-  Sandbox,
-  SandboxProvider,
-  SandboxSpec,
-  SuccessorOptions,
-  Terminal,
-  TerminalOptions,
-  TerminalView,
-  UploadOptions,
-  UploadResult,
-} from "../sandbox.ts";
-import { KeeperClient } from "./keeper-client.ts";
+import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
+import { removeLeftovers } from "../../store/temporary-file.ts";
+import { assertSpec } from "../assert-spec.ts";
+import { OwnSandboxes } from "../own-sandboxes.ts";
+import type { Lease, SandboxProvider, SandboxSpec } from "../sandbox.ts";
+import { packFiles } from "../tar.ts";
+import { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
+import { type Host, openHost } from "./host.ts";
+import { hostImageSetup } from "./host-image.ts";
+import { isolationProblem } from "./isolation.ts";
+import { removeEmptyFolder, sweepLeases, writeLease } from "./lease-files.ts";
+import { assertRootImage, ROOT_FOLDERS, rootImageSetup } from "./root-image.ts";
+import type { Entrance } from "./run-command.ts";
+import { Spawner } from "./spawner.ts";
+import { KeptTerminals } from "./terminals/kept-terminals.ts";
 
 /**
- * Starts the process that keeps the sandboxes.
- *
  * @param runParent folder for toolkit, pipes and leases; the machine's folder for temporary files when not given
- * @throws InputError when this machine lacks something that sandboxes need
+ * @throws InputError when this machine lacks a program that sandboxes need
  */
-export async function createBubblewrapProvider(runParent?: string): Promise<SandboxProvider> {
-  const provider = new BubblewrapProvider(runParent);
-  await provider.keeper();
-  return provider;
+export function createBubblewrapProvider(runParent?: string): BubblewrapProvider {
+  return new BubblewrapProvider(openHost(runParent));
 }
 
-class BubblewrapProvider implements SandboxProvider {
+export class BubblewrapProvider implements SandboxProvider {
   readonly name = "bubblewrap";
-  readonly #runParent: string | undefined;
-  #keeper: Promise<KeeperClient> | undefined;
-  readonly #sandboxes = new Map<string, KeptSandbox>();
+  readonly #host: Host;
+  #spawner: Spawner;
+  readonly #terminals = new KeptTerminals();
+  readonly #sandboxes = new OwnSandboxes<BubblewrapSandbox>();
+  /** A machine that has isolated once can: later refusals are a lack of something, not of a permission. */
+  #hasIsolated = false;
 
-  constructor(runParent: string | undefined) {
-    this.#runParent = runParent;
+  constructor(host: Host) {
+    this.#host = host;
+    this.#spawner = new Spawner(host);
   }
 
-  /** The one that is there; should it have ended by accident, its sandboxes are lost and the next have another. */
-  async keeper(): Promise<KeeperClient> {
-    const current = this.#keeper;
-    if (current !== undefined) {
-      const keeper = await current.catch(() => undefined);
-      if (keeper !== undefined && !keeper.isGone) return keeper;
-      if (this.#keeper !== current) return this.keeper();
-    }
-    this.#keeper = openKeeper(this.#runParent);
-    return this.#keeper;
-  }
-
-  async create(spec: SandboxSpec, lease: Lease): Promise<Sandbox> {
-    const keeper = await this.keeper();
-    return this.#kept(keeper, await keeper.call("create", [spec, lease]), lease);
-  }
-
-  #kept(keeper: KeeperClient, number: number, lease: Lease): KeptSandbox {
-    const key = `${keeper.pid}/${number}`;
-    const known = this.#sandboxes.get(key);
-    if (known !== undefined) return known;
-    const sandbox = new KeptSandbox(keeper, number, lease, {
-      onEnd: () => this.#sandboxes.delete(key),
-      keep: (other, otherLease) => this.#kept(keeper, other, otherLease),
-    });
-    this.#sandboxes.set(key, sandbox);
-    return sandbox;
+  /** The same lease and generation twice is the same sandbox. */
+  async create(spec: SandboxSpec, lease: Lease): Promise<BubblewrapSandbox> {
+    return this.#sandboxes.once(lease, () => this.#create(spec, lease, () => this.#sandboxes.forget(lease)));
   }
 
   /** Always undefined: these sandboxes end with the process that made them. */
@@ -78,131 +48,122 @@ class BubblewrapProvider implements SandboxProvider {
   }
 
   async sweep(): Promise<readonly string[]> {
-    return (await this.keeper()).call("sweep", []);
+    const now = Date.now();
+    const late = await this.#sandboxes.endLate(now);
+    const others = sweepLeases(this.#host.runFolder.leases, now);
+    await removeLeftovers(this.#host.runFolder.pipes);
+    return [...late, ...others];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const keeper = await this.#keeper?.catch(() => undefined);
-    if (keeper === undefined || keeper.isGone) return;
+    await this.#sandboxes.endAll();
+    await Promise.all([this.#spawner.close(), this.#terminals[Symbol.asyncDispose]()]);
+    const { leases, pipes } = this.#host.runFolder;
+    for (const folder of [leases, pipes]) removeEmptyFolder(folder);
+  }
+
+  async #create(spec: SandboxSpec, lease: Lease, onEnd: () => void): Promise<BubblewrapSandbox> {
+    assertBubblewrapSpec(spec);
+    const entrance = await this.#open(spec);
+    const first = await entrance.porter.first;
+    const removeLease = writeLease(this.#host.runFolder.leases, lease, first);
+    const sandbox = new BubblewrapSandbox(
+      { spec, lease },
+      {
+        ...{ host: this.#host, terminals: this.#terminals, first, entrance },
+        create: (other, otherLease) => this.create(other, otherLease),
+      },
+      () => {
+        removeLease();
+        onEnd();
+      },
+    );
     try {
-      await keeper.call("dispose", []);
-    } finally {
-      await keeper.close();
+      if (spec.image.kind === "root") await prepareRoot(sandbox, spec);
+      if (spec.image.files.length > 0) await placeFiles(sandbox, spec);
+      if (spec.image.kind === "root" && spec.image.entrypoint !== undefined)
+        await sandbox.startEntrypoint(spec.image.entrypoint);
+      return sandbox;
+    } catch (error) {
+      await sandbox.end("it could not be set up");
+      throw error;
     }
   }
-}
 
-async function openKeeper(runParent: string | undefined): Promise<KeeperClient> {
-  const keeper = new KeeperClient(compileCache());
-  try {
-    await keeper.call("open", [runParent]);
-    return keeper;
-  } catch (error) {
-    await keeper.close();
-    throw error;
+  async #open(spec: SandboxSpec): Promise<Entrance> {
+    const { image } = spec;
+    if (image.kind === "docker")
+      throw new InvariantError("such an image is refused before", { reference: image.reference });
+    if (image.kind === "root") assertRootImage(image.folder, this.#host);
+    const setup =
+      image.kind === "host" ? hostImageSetup(this.#host, spec) : rootImageSetup(this.#host, image, spec);
+    const spawner = await this.#livingSpawner();
+    try {
+      const porter = await spawner.open(setup);
+      this.#hasIsolated = true;
+      return { spawner, porter };
+    } catch (error) {
+      // One that is lost was killed while it started, which says nothing of what the machine allows.
+      const isRefused = error instanceof Failure && error.name === "SandboxUnavailable";
+      if (isRefused && !this.#hasIsolated && !spawner.isGone) throw isolationProblem(error.message);
+      throw error;
+    }
+  }
+
+  /** Should it have ended by accident, its sandboxes are lost and the next have another. */
+  async #livingSpawner(): Promise<Spawner> {
+    const spawner = this.#spawner;
+    if (!spawner.isGone) return spawner;
+    this.#spawner = new Spawner(this.#host);
+    await spawner.close(); // its pipes
+    return this.#spawner;
   }
 }
 
-/**
- * Where Node keeps what it compiled, which starts the next keeper three times as fast. Code is loaded from there, so only
- * a folder that nobody else can write will do; else there is none.
- */
-function compileCache(): string | undefined {
-  try {
-    return join(openRunFolder(tmpdir()).path, "compile-cache");
-  } catch {
-    return undefined; // sandboxes need such a folder too: the keeper says what is wrong with it
-  }
+/** Makes the folders from inside, where a link of the image leads nowhere else. @throws InputError */
+async function prepareRoot(sandbox: BubblewrapSandbox, { workdir, image }: SandboxSpec): Promise<void> {
+  const { end, said } = await sandbox.runTool(["/bin/sh", "-c", ":"], {
+    cwd: "/",
+    made: [...ROOT_FOLDERS, workdir],
+  });
+  if (end.kind === "exited" && end.exitCode === 0) return;
+  throw new InputError({
+    what: `the image cannot be used: ${said}`,
+    where: image.kind === "root" ? image.folder : workdir,
+    expected: "a root file system with /bin/sh, its libraries, and room for the working directory",
+    fix: "unpack the image again, with all its layers",
+  });
 }
 
-interface KeptSandboxOwner {
-  readonly onEnd: () => void;
-  /** Another that the keeper has made. */
-  readonly keep: (number: number, lease: Lease) => KeptSandbox;
+async function placeFiles(sandbox: BubblewrapSandbox, { image: { files } }: SandboxSpec): Promise<void> {
+  const result = await sandbox.upload(await packFiles(files), "/");
+  if ("unpacked" in result) return;
+  throw new InputError({
+    what: `files of the task cannot be placed in its sandbox: ${result.refused}`,
+    where: files.map(file => file.to).join(", "),
+    expected: "folders that can be written, and room for the files (diskBytes)",
+    fix: "copy them elsewhere, or raise the task's storage",
+  });
 }
 
-class KeptSandbox implements Sandbox {
-  readonly lease: Lease;
-  readonly #keeper: KeeperClient;
-  readonly #number: number;
-  readonly #owner: KeptSandboxOwner;
-
-  constructor(keeper: KeeperClient, number: number, lease: Lease, owner: KeptSandboxOwner) {
-    this.#keeper = keeper;
-    this.#number = number;
-    this.lease = lease;
-    this.#owner = owner;
-  }
-
-  exec(command: string, { signal, ...options }: ExecOptions): Promise<ExecResult> {
-    return this.#keeper.call("exec", [this.#number, command, options], signal);
-  }
-
-  async terminal(options: TerminalOptions): Promise<Terminal> {
-    return new KeptTerminal(this.#keeper, await this.#keeper.call("openTerminal", [this.#number, options]));
-  }
-
-  upload(tar: Uint8Array, folder: string, options?: UploadOptions): Promise<UploadResult> {
-    return this.#keeper.call("upload", [this.#number, tar, folder, options]);
-  }
-
-  download(folder: string, limitBytes: number): Promise<DownloadResult> {
-    return this.#keeper.call("download", [this.#number, folder, limitBytes]);
-  }
-
-  killAgents(): Promise<void> {
-    return this.#keeper.call("killAgents", [this.#number]);
-  }
-
-  changedFiles(): Promise<readonly FileChange[]> {
-    return this.#keeper.call("changedFiles", [this.#number]);
-  }
-
-  async successor(lease: Lease, options: SuccessorOptions): Promise<Sandbox | { readonly refused: string }> {
-    const without = await options.without;
-    const made = await this.#keeper.call("successor", [this.#number, lease, { ...options, without }]);
-    return typeof made === "number" ? this.#owner.keep(made, lease) : made;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#owner.onEnd();
-    if (!this.#keeper.isGone) await this.#keeper.call("end", [this.#number]);
-  }
-}
-
-class KeptTerminal implements Terminal {
-  readonly closed: Promise<void>;
-  readonly #keeper: KeeperClient;
-  readonly #number: number;
-
-  constructor(keeper: KeeperClient, number: number) {
-    this.#keeper = keeper;
-    this.#number = number;
-    // A terminal whose keeper is gone is closed too.
-    this.closed = keeper.call("closed", [number]).catch(() => undefined);
-  }
-
-  send(keys: string | Uint8Array): Promise<number> {
-    return this.#keeper.call("send", [this.#number, keys]);
-  }
-
-  readNew(): Promise<CapturedOutput> {
-    return this.#keeper.call("readNew", [this.#number]);
-  }
-
-  screen(): Promise<readonly string[]> {
-    return this.#keeper.call("screen", [this.#number]);
-  }
-
-  view(): Promise<TerminalView> {
-    return this.#keeper.call("view", [this.#number]);
-  }
-
-  resize(columns: number, rows: number): Promise<void> {
-    return this.#keeper.call("resize", [this.#number, columns, rows]);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#keeper.isGone) await this.#keeper.call("closeTerminal", [this.#number]);
-  }
+/** What only a container engine can do is refused, never left out in silence. @throws InputError */
+function assertBubblewrapSpec(spec: SandboxSpec): void {
+  assertSpec(spec);
+  const { image, network, user, memoryBytes, cpus, services } = spec;
+  const wanted = [
+    image.kind === "docker" && `the image ${image.reference}`,
+    network === "public" && `the network ${JSON.stringify(network)}`,
+    user !== undefined && !["root", "0"].includes(user) && `the user ${JSON.stringify(user)}`,
+    memoryBytes !== undefined && "a limit of memory",
+    cpus !== undefined && "a limit of processors",
+    services !== undefined && "services beside it",
+  ].filter(text => text !== false);
+  if (wanted.length === 0) return;
+  throw new InputError({
+    what: `bubblewrap cannot give a sandbox ${wanted.join(", nor ")}`,
+    where: "specification of a sandbox",
+    expected:
+      "this machine's programs or a folder as image, root as the one user, no network or this machine's, no limits",
+    fix: "use the docker provider, or remove it from the task",
+  });
 }

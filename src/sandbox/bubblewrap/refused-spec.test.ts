@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "vitest";
 import type { SandboxSpec } from "../sandbox.ts";
-import { createLocalProvider } from "./local-provider.ts";
+import { createBubblewrapProvider } from "./provider.ts";
 
-const provider = createLocalProvider();
+const provider = createBubblewrapProvider();
 afterAll(() => provider[Symbol.asyncDispose]());
 
 const SPEC: SandboxSpec = {

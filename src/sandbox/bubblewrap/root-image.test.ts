@@ -15,7 +15,7 @@ import { sandboxContract } from "../../../test/contracts/sandbox.ts";
 import { makeRootFolder } from "../../../test/sandbox/root-folder.ts";
 import { capturedText } from "../captured-text.ts";
 import type { SandboxSpec } from "../sandbox.ts";
-import { createLocalProvider, type LocalProvider } from "./local-provider.ts";
+import { type BubblewrapProvider, createBubblewrapProvider } from "./provider.ts";
 import { sandboxUser } from "./sandbox-user.ts";
 
 const parent = mkdtempSync(join(tmpdir(), "t1-root-"));
@@ -30,7 +30,7 @@ afterAll(() => rmSync(parent, { recursive: true, force: true }));
 describe("an image folder", () => {
   sandboxContract(
     async () => ({
-      provider: createLocalProvider(),
+      provider: createBubblewrapProvider(),
       image: { kind: "root", folder, files: [] },
     }),
     { except: [] },
@@ -38,10 +38,10 @@ describe("an image folder", () => {
 });
 
 describe("the folder of an image", () => {
-  let provider: LocalProvider;
+  let provider: BubblewrapProvider;
   let count = 0;
   beforeAll(() => {
-    provider = createLocalProvider();
+    provider = createBubblewrapProvider();
   });
   afterAll(() => provider[Symbol.asyncDispose]());
 

@@ -1,11 +1,12 @@
 // Runs one command in a process group of its own and takes its output until the command itself has ended: what it
 // leaves running in the background may hold its pipes open for ever.
 import { constants } from "node:os";
+import type { OutputPace } from "../output-pace.ts";
 import { OutputReader } from "../output-reader.ts";
 import type { ExecResult } from "../sandbox.ts";
 import { endCommand } from "./end-command.ts";
 import { feedInput } from "./feed-input.ts";
-import type { Command, Porter } from "./porter.ts";
+import type { Command, CommandEnd, Porter } from "./porter.ts";
 import type { Spawner } from "./spawner.ts";
 
 export interface CommandRun {
@@ -15,6 +16,8 @@ export interface CommandRun {
   /** They must copy what they keep. */
   readonly onStdout: (chunk: Uint8Array) => void;
   readonly onStderr: (chunk: Uint8Array) => void;
+  /** Of its output; as fast as it comes when not given. */
+  readonly pace?: OutputPace;
 }
 
 /** A sandbox as commands see it. */
@@ -29,28 +32,30 @@ export interface Entrance {
  */
 export async function runCommand(
   command: Command,
-  { stdin, limitMs, signal, onStdout, onStderr }: CommandRun,
+  { stdin, limitMs, signal, onStdout, onStderr, pace }: CommandRun,
   { spawner, porter }: Entrance,
 ): Promise<Pick<ExecResult, "end" | "durationMs">> {
   signal?.throwIfAborted();
-  const startedAt = performance.now();
   const pipes = await spawner.pipes.open({ input: stdin !== undefined });
   const started = porter.start(command, pipes);
   const stopInput =
     pipes.input === undefined ? undefined : feedInput(pipes.input, stdin ?? new Uint8Array(0));
-  const readers = [new OutputReader(pipes.output, onStdout), new OutputReader(pipes.errors, onStderr)];
+  const readers = [
+    new OutputReader(pipes.output, onStdout, pace),
+    new OutputReader(pipes.errors, onStderr, pace),
+  ];
   let cut: "timed-out" | "aborted" | undefined;
-  let status: number;
+  let end: CommandEnd;
   try {
     cut = await waitForEnd(started.ended, limitMs, signal);
     if (cut !== undefined) await endCommand(started);
-    status = await started.ended;
+    end = await started.ended;
   } finally {
     for (const reader of readers) reader.finish();
     stopInput?.();
   }
-  const durationMs = performance.now() - startedAt;
   if (cut === "aborted") throw signal?.reason;
+  const { status, durationMs } = end;
   return { end: cut === "timed-out" ? { kind: "timed-out", limitMs } : endOf(status), durationMs };
 }
 
@@ -70,8 +75,11 @@ function waitForEnd(
       resolve("aborted");
     };
     const timer = setTimeout(() => {
-      stop();
-      resolve("timed-out");
+      // When this process was busy its timers come first, and what ended in time is still to be heard.
+      setImmediate(() => {
+        stop();
+        resolve("timed-out");
+      });
     }, limitMs);
     signal?.addEventListener("abort", onAbort);
     ended.then(() => resolve(undefined), reject).finally(stop);

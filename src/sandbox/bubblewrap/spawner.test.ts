@@ -18,7 +18,7 @@ import type { ExecOptions } from "../sandbox.ts";
 import type { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
 import { type FirstProcess, startTime } from "./first-process.ts";
 import { openHost } from "./host.ts";
-import { createLocalProvider } from "./local-provider.ts";
+import { createBubblewrapProvider } from "./provider.ts";
 import { terminalWords } from "./spawner.ts";
 
 const SPEC = hostSpec(16 << 20);
@@ -330,7 +330,7 @@ describe("the processes that enter", () => {
     const outcomes = new Set<string>();
     for (let tries = 0; tries < 40 && !outcomes.has("SandboxLost"); tries++) {
       const known = new Set(listProcesses().map(({ pid }) => pid));
-      await using fresh = createLocalProvider();
+      await using fresh = createBubblewrapProvider();
       const outcome = fresh.create(SPEC, lease()).then(
         () => "started",
         error => (error as Error).name,

@@ -2,7 +2,7 @@
 // with it.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import type { Readable, Writable } from "node:stream";
+import type { Socket } from "node:net";
 import { Failure } from "../../failure/errors.ts";
 import { maskLeaks } from "../leaking-descriptors.ts";
 import type { BwrapSetup } from "./bwrap-options.ts";
@@ -42,12 +42,13 @@ function ownersOf(isImage: boolean): "ignored" | "kept" {
 
 export class Spawner {
   readonly pipes: NamedPipes;
-  readonly #process: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #process: ChildProcessByStdio<Socket, Socket, null>;
   readonly #exited: Promise<void>;
   readonly #porters = new Map<string, Porter>();
   readonly #piped = new Map<string, (errno: number | undefined) => void>();
   #lastPorter = 0;
   #isGone = false;
+  #awaitedCount = 0;
   /** The beginning of an answer whose rest has not come yet. */
   #unfinished = "";
 
@@ -61,7 +62,7 @@ export class Spawner {
       detached: true,
       stdio: maskLeaks(["pipe", "pipe", "inherit"]),
       ...host.user,
-    }) as ChildProcessByStdio<Writable, Readable, null>; // as its first three `stdio` say
+    }) as ChildProcessByStdio<Socket, Socket, null>; // as its first three `stdio` say
     this.#process = child;
     this.#exited = new Promise(resolve => {
       child.once("exit", () => resolve());
@@ -70,6 +71,8 @@ export class Spawner {
     void this.#exited.then(() => this.#lose());
     child.stdin.on("error", () => undefined); // it has ended
     child.stdout.setEncoding("utf8").on("data", (text: string) => this.#receive(text));
+    // A driver that has nothing more to do may end without a word, and its sandboxes with it.
+    this.#keepDriverAlive(false);
   }
 
   get isGone(): boolean {
@@ -90,7 +93,7 @@ export class Spawner {
       ...[...listFields(layers), mountPoint, `${sizeBytes}`, changes ?? ""],
       ...[...listFields(files), ...options],
     ]);
-    await porter.first;
+    await this.#awaited(porter.first);
     return porter;
   }
 
@@ -98,20 +101,40 @@ export class Spawner {
   async close(): Promise<void> {
     if (!this.#isGone) {
       this.#process.stdin.end();
-      await this.#exited;
+      await this.#awaited(this.#exited);
     }
     this.pipes.remove();
   }
 
   async #makePipes(first: number, count: number): Promise<void> {
     if (this.#isGone) throw ended();
-    const errno = await new Promise<number | undefined>(resolve => {
+    const made = new Promise<number | undefined>(resolve => {
       this.#piped.set(`${first}`, resolve);
       this.#send(["pipes", `${first}`, `${count}`]);
     });
+    const errno = await this.#awaited(made);
     if (errno === 0) return;
     if (errno === undefined) throw ended();
     throw new Failure("SandboxUnavailable", `no pipes for commands (errno ${errno})`, { retryable: true });
+  }
+
+  /** Commands have timers, which do the same. */
+  async #awaited<Result>(work: Promise<Result>): Promise<Result> {
+    this.#awaitedCount += 1;
+    this.#keepDriverAlive(true);
+    try {
+      return await work;
+    } finally {
+      this.#awaitedCount -= 1;
+      if (this.#awaitedCount === 0) this.#keepDriverAlive(false);
+    }
+  }
+
+  #keepDriverAlive(isBusy: boolean): void {
+    for (const part of [this.#process, this.#process.stdin, this.#process.stdout]) {
+      if (isBusy) part.ref();
+      else part.unref();
+    }
   }
 
   #send(fields: readonly string[]): void {

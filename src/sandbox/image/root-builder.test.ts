@@ -17,14 +17,14 @@ import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { makeRootFolder } from "../../../test/sandbox/root-folder.ts";
-import { createLocalProvider, type LocalProvider } from "../bubblewrap/local-provider.ts";
+import { type BubblewrapProvider, createBubblewrapProvider } from "../bubblewrap/provider.ts";
 import { capturedText } from "../captured-text.ts";
 import type { BuiltImage } from "./image-builder.ts";
 import { type Images, readImages } from "./images-file.ts";
 import { createRootBuilder } from "./root-builder.ts";
 
 const parent = mkdtempSync(join(tmpdir(), "t1-builder-"));
-let provider: LocalProvider;
+let provider: BubblewrapProvider;
 let images: Images;
 let context: string;
 let lines: string[];
@@ -40,7 +40,7 @@ beforeAll(() => {
     JSON.stringify({ bases: { "small:1*": base }, cache: "cache", build: { env: { SECRET: "s" } } }),
   );
   images = readImages(file);
-  provider = createLocalProvider();
+  provider = createBubblewrapProvider();
 });
 afterAll(async () => {
   await provider[Symbol.asyncDispose]();

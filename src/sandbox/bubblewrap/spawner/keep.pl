@@ -41,6 +41,7 @@ sub keep {
   my (%run_of, %pid_of, %kill_of);
   my $begin = sub {
     my ($run, $start) = @_;
+    $run->{started_s} //= now();
     my $pid = $start->($run);
     if ($pid) { $run_of{$pid} = $run; $pid_of{$run->{id}} = $pid }
     # In a sandbox that ends no process can be made.
@@ -78,7 +79,8 @@ sub keep {
           if (has_failed($run) && !$run->{is_to_end}) { $begin->($run, \&fork_command); next }
           remove_pipes($run);
           # The death of a sandbox kills its commands first. That is no end of a command.
-          answer("ended $porter $run->{id} $pid $status") unless ($status & 127) == SIGKILL && is_ending();
+          my $ms = sprintf '%.3f', 1_000 * (now() - $run->{started_s});
+          answer("ended $porter $run->{id} $pid $status $ms") unless ($status & 127) == SIGKILL && is_ending();
         } elsif (defined(my $kill = delete $kill_of{$pid})) {
           answer("killed $porter $kill $status");
         } elsif ($outer && $pid == $outer) {

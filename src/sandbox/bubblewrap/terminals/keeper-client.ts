@@ -1,10 +1,12 @@
-// The driver's end of its keeper.
+// The driver's end of the keeper of its terminals.
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { Failure } from "../../failure/errors.ts";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Failure } from "../../../failure/errors.ts";
+import { openRunFolder } from "../../run-folder.ts";
 import {
   type CallName,
-  Cancelled,
   decodeError,
   type KeeperCalls,
   KeeperReply,
@@ -24,12 +26,10 @@ export class KeeperClient {
   readonly #pending = new Map<number, Pending>();
   #lastCall = 0;
   #isGone = false;
-  #isClosing = false;
 
-  /** @param compileCache value of NODE_COMPILE_CACHE */
-  constructor(compileCache: string | undefined) {
+  constructor() {
     const passed = PASSED_VARIABLES.map(name => [name, process.env[name]]);
-    const env = { ...Object.fromEntries(passed), NODE_COMPILE_CACHE: compileCache };
+    const env = { ...Object.fromEntries(passed), NODE_COMPILE_CACHE: compileCache() };
     this.#process = fork(new URL("./keeper.ts", import.meta.url), {
       serialization: "advanced",
       execArgv: [],
@@ -42,55 +42,41 @@ export class KeeperClient {
     this.#process.on("message", message => this.#receive(KeeperReply.parse(message)));
     this.#process.on("exit", () => this.#lose());
     this.#process.on("error", () => this.#lose());
-    this.#keepDriverAlive(false);
-  }
-
-  get pid(): number | undefined {
-    return this.#process.pid;
+    // A driver that has nothing more to do may end without a word: the keeper then ends too.
+    this.#process.unref();
+    this.#process.channel?.unref();
   }
 
   get isGone(): boolean {
     return this.#isGone;
   }
 
-  /**
-   * @throws what the keeper's side throws; the signal's own reason; Failure SandboxLost when the keeper ends before it
-   * has answered
-   */
+  /** @throws what the keeper's side throws; Failure SandboxLost when the keeper ends before it has answered */
   async call<Name extends CallName>(
     name: Name,
     args: Parameters<KeeperCalls[Name]>,
-    signal?: AbortSignal,
   ): Promise<Awaited<ReturnType<KeeperCalls[Name]>>> {
-    signal?.throwIfAborted();
     if (this.#isGone) throw lost();
     this.#lastCall += 1;
     const call = this.#lastCall;
-    const cancel = (): void => this.#send({ kind: "cancel", call });
-    signal?.addEventListener("abort", cancel);
-    this.#keepDriverAlive(true);
+    this.#process.channel?.ref();
     try {
       const result = await new Promise<unknown>((resolve, reject) => {
         this.#pending.set(call, { resolve, reject });
-        this.#send({ kind: "call", call, name, args });
+        this.#send({ call, name, args });
       });
       // The keeper's handler of this name has this type.
       return result as Awaited<ReturnType<KeeperCalls[Name]>>;
-    } catch (error) {
-      throw error instanceof Cancelled ? signal?.reason : error;
     } finally {
-      signal?.removeEventListener("abort", cancel);
       this.#pending.delete(call);
-      // Whoever closes waits for its end, also when calls that were under way end meanwhile.
-      if (this.#pending.size === 0 && !this.#isClosing) this.#keepDriverAlive(false);
+      if (this.#pending.size === 0) this.#process.channel?.unref();
     }
   }
 
   /** Ends the process, and with it whatever it still keeps. */
   async close(): Promise<void> {
     if (this.#isGone) return;
-    this.#isClosing = true;
-    this.#keepDriverAlive(true);
+    this.#process.ref();
     const exited = once(this.#process, "exit");
     this.#process.disconnect();
     await exited;
@@ -110,20 +96,20 @@ export class KeeperClient {
     this.#isGone = true;
     for (const { reject } of this.#pending.values()) reject(lost());
   }
+}
 
-  /** A driver that has nothing more to do may end without a word: the keeper then ends too. */
-  #keepDriverAlive(isBusy: boolean): void {
-    const { channel } = this.#process;
-    if (isBusy) {
-      this.#process.ref();
-      channel?.ref();
-    } else {
-      this.#process.unref();
-      channel?.unref();
-    }
+/**
+ * Where Node keeps what it compiled, which starts the next keeper three times as fast. Code is loaded from there, so only
+ * a folder that nobody else can write will do; else there is none.
+ */
+function compileCache(): string | undefined {
+  try {
+    return join(openRunFolder(tmpdir()).path, "compile-cache");
+  } catch {
+    return undefined; // sandboxes need such a folder too, and whoever makes one says what is wrong with it
   }
 }
 
 function lost(): Failure {
-  return new Failure("SandboxLost", "the process that kept the sandboxes has ended", { retryable: true });
+  return new Failure("SandboxLost", "the process that kept the terminals has ended", { retryable: true });
 }

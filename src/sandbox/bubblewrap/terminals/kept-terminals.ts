@@ -1,0 +1,60 @@
+// Terminals of a driver's sandboxes, in a process beside it that is started with the first of them.
+import type { CapturedOutput, Terminal, TerminalOptions, TerminalView } from "../../sandbox.ts";
+import { KeeperClient } from "./keeper-client.ts";
+import type { TerminalProgram } from "./keeper-protocol.ts";
+
+export class KeptTerminals {
+  #keeper: KeeperClient | undefined;
+
+  /**
+   * Should the keeper have ended by accident, its terminals are lost and the next have another.
+   *
+   * @throws Failure SandboxLost when it ends meanwhile
+   */
+  async open(program: TerminalProgram, options: TerminalOptions): Promise<Terminal> {
+    if (this.#keeper === undefined || this.#keeper.isGone) this.#keeper = new KeeperClient();
+    const keeper = this.#keeper;
+    return new KeptTerminal(keeper, await keeper.call("open", [program, options]));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#keeper?.close();
+  }
+}
+
+class KeptTerminal implements Terminal {
+  readonly closed: Promise<void>;
+  readonly #keeper: KeeperClient;
+  readonly #number: number;
+
+  constructor(keeper: KeeperClient, number: number) {
+    this.#keeper = keeper;
+    this.#number = number;
+    // A terminal whose keeper is gone is closed too.
+    this.closed = keeper.call("closed", [number]).catch(() => undefined);
+  }
+
+  send(keys: string | Uint8Array): Promise<number> {
+    return this.#keeper.call("send", [this.#number, keys]);
+  }
+
+  readNew(): Promise<CapturedOutput> {
+    return this.#keeper.call("readNew", [this.#number]);
+  }
+
+  screen(): Promise<readonly string[]> {
+    return this.#keeper.call("screen", [this.#number]);
+  }
+
+  view(): Promise<TerminalView> {
+    return this.#keeper.call("view", [this.#number]);
+  }
+
+  resize(columns: number, rows: number): Promise<void> {
+    return this.#keeper.call("resize", [this.#number, columns, rows]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#keeper.isGone) await this.#keeper.call("close", [this.#number]);
+  }
+}
