@@ -43,7 +43,7 @@ export function addRegradeCommand(program: Command): void {
       ),
     )
     .option("--task <name>", "only episodes of this task")
-    .option("--iteration <n>", "only this iteration; all when left out", parseNumber)
+    .option("--iteration <n>", "only this iteration, counted from 0; all when left out", parseNumber)
     .option("--evaluation <name>", "an evaluation instead of iterations; wants --pool")
     .option("--pool <dir>", "folder of the tasks; the run's own pool when left out")
     .addOption(sandboxesOption())

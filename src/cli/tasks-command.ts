@@ -72,26 +72,31 @@ export function addTasksCommand(program: Command): void {
     .addOption(jsonOption())
     .action(async (folder: string, options: { json?: boolean }) => {
       const pool = await openPool(folder);
-      const tasks = await parallel(pool.names, WRITES_AT_ONCE, async name => {
-        const { metadata, steps, hashes } = await loadTask(join(pool.folder, name));
-        const families = Array.isArray(metadata.families) ? metadata.families.join("+") : "";
-        return {
-          task: name,
-          kind: String(metadata.kind ?? ""),
-          families,
-          steps: steps.length,
-          hash: hashes.task,
-        };
-      });
-      const rows = tasks.map(({ task, kind, families, steps, hash }) => [
-        task,
-        kind,
-        families,
-        `${steps}`,
-        hash.slice(0, 12),
-      ]);
-      print(options, tasks, formatTable(["task", "kind", "families", "steps", "hash"], rows));
+      const listed = await parallel(pool.names, WRITES_AT_ONCE, name => describeTask(pool.folder, name));
+      const rows = listed.map(one =>
+        "problem" in one
+          ? [one.task, "cannot be loaded", "", "", ""]
+          : [one.task, one.kind, one.families, `${one.steps}`, one.hash.slice(0, 12)],
+      );
+      print(options, listed, formatTable(["task", "kind", "families", "steps", "hash"], rows));
+      const problems = listed.flatMap(one => ("problem" in one ? [one.problem] : []));
+      if (problems.length > 0)
+        throw new InputError(
+          `${problems.length} of ${listed.length} tasks cannot be loaded:\n${problems.join("\n")}`,
+        );
     });
+}
+
+/** @returns the problem where it cannot be loaded, so that the others are listed all the same */
+async function describeTask(poolFolder: string, task: string) {
+  try {
+    const { metadata, steps, hashes } = await loadTask(join(poolFolder, task));
+    const families = Array.isArray(metadata.families) ? metadata.families.join("+") : "";
+    return { task, kind: String(metadata.kind ?? ""), families, steps: steps.length, hash: hashes.task };
+  } catch (error) {
+    if (error instanceof InputError) return { task, problem: error.message };
+    throw error;
+  }
 }
 
 /** @throws InputError when something else is there, or tasks cannot be written there */

@@ -56,3 +56,15 @@ test("says where folders cannot be made, instead of trying for ever", async () =
   mkdirSync(folder);
   expect(gone).toMatchObject({ code: 2, stderr: expect.stringContaining("was removed") });
 });
+
+test("a list shows the tasks that can be loaded beside what is wrong with the others", async () => {
+  await generate();
+  const pool = join(folder, "development");
+  writeFileSync(join(pool, "development-0", "task.toml"), "version = [");
+  const { code, stdout, stderr } = await t1("tasks", "list", pool);
+  expect(code).toBe(2);
+  expect(stdout).toMatch(/development-0 +cannot be loaded\s/);
+  expect(stdout).toMatch(/development-1 +\S+ +\S+ +1 +[0-9a-f]{12}/);
+  expect(stderr).toContain("1 of 2 tasks cannot be loaded");
+  expect(stderr).toContain("development-0");
+});
