@@ -150,15 +150,16 @@ export class BubblewrapSandbox implements Sandbox {
     await entrypointStarted(words, (argv, onStdout) =>
       this.#run(
         { argv, ...surroundings(this.#spec, {}) },
-        { limitMs: LONGEST_TIMER_MS, onStdout, onStderr: () => undefined, pace: AGENT_OUTPUT },
+        { onStdout, onStderr: () => undefined, pace: AGENT_OUTPUT },
       ),
     );
     this.#assertAlive();
   }
 
   killAgents(): Promise<void> {
-    this.#killing ??= this.#changes
-      .rest(() => this.#killAgents())
+    // An entrypoint's end is waited for too, for which alone this process would not stay alive.
+    this.#killing ??= this.#entrance.spawner
+      .awaited(this.#changes.rest(() => this.#killAgents()))
       .finally(() => {
         this.#killing = undefined;
       });

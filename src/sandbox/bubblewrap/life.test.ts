@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { spawnerHere } from "../../../test/sandbox/local-sandboxes.ts";
 import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
-import type { Lease, Sandbox, SandboxProvider } from "../sandbox.ts";
+import { makeRootFolder } from "../../../test/sandbox/root-folder.ts";
+import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { startTime } from "./first-process.ts";
 import { createBubblewrapProvider } from "./provider.ts";
 
@@ -112,22 +113,63 @@ test.each(["", ", and what starts sandboxes with it,"])(
   },
 );
 
-test("a driver that has nothing more to do ends, and its sandboxes with it", async () => {
+/** A driver that does no more than its program says. @returns what it printed, once it has ended without an error */
+async function runDriver(
+  program: string,
+  { spec = SPEC, prepare = "" }: { readonly spec?: SandboxSpec; readonly prepare?: string } = {},
+): Promise<string> {
   const provider = new URL("./provider.ts", import.meta.url);
-  const mark = "765432";
-  const program = `
+  const processes = new URL("../../../test/sandbox/processes.ts", import.meta.url);
+  const text = `
     import { createBubblewrapProvider } from ${JSON.stringify(provider)};
-    const lease = { id: "left", generation: 1, deadlineMs: Date.now() + ${HOUR_MS} };
+    import { listProcesses, onlyChild } from ${JSON.stringify(processes)};
+    const lease = id => ({ id, generation: 1, deadlineMs: Date.now() + ${HOUR_MS} });
     const provider = createBubblewrapProvider(${JSON.stringify(runParent)});
-    const sandbox = await provider.create(${JSON.stringify(SPEC)}, lease);
-    await sandbox.exec("sleep ${mark} >/dev/null 2>&1 &", { timeoutMs: 10_000 });
-    await (await sandbox.terminal({ columns: 80, rows: 24 }))[Symbol.asyncDispose]();
+    const spec = ${JSON.stringify(spec)};
+    const size = { columns: 80, rows: 24 };
+    const sandbox = await provider.create(spec, lease("left"));
+    ${program}
   `;
-  const driver = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: "inherit" });
+  const words = ["-c", `${prepare} exec "$0" "$@"`, process.execPath, "--input-type=module", "-e", text];
+  const driver = spawn("sh", words, { stdio: ["ignore", "pipe", "inherit"] });
   drivers.push(driver);
-  expect((await once(driver, "exit"))[0]).toBe(0);
+  let said = "";
+  driver.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
+    said += chunk;
+  });
+  expect((await once(driver, "close"))[0]).toBe(0);
+  return said.trim();
+}
+
+test("a driver that has nothing more to do ends, and its sandboxes with it", async () => {
+  const mark = "765432";
+  await runDriver(`
+    await sandbox.exec("sleep ${mark} >/dev/null 2>&1 &", { timeoutMs: 10_000 });
+    await (await sandbox.terminal(size))[Symbol.asyncDispose]();
+  `);
   const left = () => listProcesses().filter(({ words }) => words.includes(mark)).length;
   await expect.poll(left, PATIENCE).toBe(0);
+});
+
+test("so does one whose sandbox has an entrypoint, which runs for ever", async () => {
+  const folder = join(runParent, "image");
+  makeRootFolder(folder);
+  const image = {
+    kind: "root",
+    folder,
+    entrypoint: ["/bin/sh", "-c", 'exec "$@"', "sh"],
+    files: [],
+  } as const;
+  await runDriver("", { spec: { ...SPEC, image } });
+});
+
+test("a driver waits for a command that has closed its output, until it is ended", async () => {
+  const command = "head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2; exec >&- 2>&-; sleep 60";
+  const said = await runDriver(`
+    const { end } = await sandbox.exec(${JSON.stringify(command)}, { timeoutMs: 500 });
+    console.log(end.kind);
+  `);
+  expect(said).toBe("timed-out");
 });
 
 test("a driver that hangs loses its sandboxes to whoever sweeps after their deadline, not before", {
