@@ -145,7 +145,7 @@ test("a driver that has nothing more to do ends, and its sandboxes with it", asy
   const mark = "765432";
   await runDriver(`
     await sandbox.exec("sleep ${mark} >/dev/null 2>&1 &", { timeoutMs: 10_000 });
-    await (await sandbox.terminal(size))[Symbol.asyncDispose]();
+    await sandbox.terminal(size);
   `);
   const left = () => listProcesses().filter(({ words }) => words.includes(mark)).length;
   await expect.poll(left, PATIENCE).toBe(0);
@@ -170,6 +170,24 @@ test("a driver waits for a command that has closed its output, until it is ended
     console.log(end.kind);
   `);
   expect(said).toBe("timed-out");
+});
+
+test.each([
+  ["what it asks of a terminal", 'terminal.send("x").catch(error => console.log(error.name))', "SandboxLost"],
+  ["its sandbox's end", "sandbox[Symbol.asyncDispose]()", ""],
+])("a driver waits for %s when the terminals are lost meanwhile", async (_, waits, answer) => {
+  const said = await runDriver(`
+    const terminal = await sandbox.terminal(size);
+    const keeper = onlyChild(process.pid, "keeper.ts");
+    process.kill(keeper, "SIGSTOP");
+    setTimeout(() => process.kill(keeper, "SIGKILL"), 300).unref();
+    const waiting = ${waits};
+    await new Promise(resolve => setTimeout(resolve, 200));
+    process.on("exit", () => console.log("waited"));
+    await waiting;
+  `);
+  expect(said).toBe(`${answer}\nwaited`.trim());
+  expect(leaseFiles()).toHaveLength(answer === "" ? 0 : 1);
 });
 
 test("a driver that hangs loses its sandboxes to whoever sweeps after their deadline, not before", {
@@ -220,6 +238,26 @@ test("terminals are lost with the process that keeps them, the sandbox is not, a
   await next.send("echo $((6*7))\n");
   await expect.poll(() => next.screen(), PATIENCE).toContain("42");
   await next[Symbol.asyncDispose]();
+});
+
+test("a provider whose keeper of terminals has just been killed is disposed of, also twice at once", async () => {
+  const provider = createBubblewrapProvider(runParent);
+  const sandbox = await provider.create(SPEC, lease());
+  await sandbox.terminal({ columns: 80, rows: 24 });
+  await sandbox[Symbol.asyncDispose]();
+  process.kill(onlyChild(process.pid, "keeper.ts"), "SIGKILL");
+  await new Promise(resolve => setImmediate(resolve)); // its channel has closed by now, and its end is not heard
+  await Promise.all([provider[Symbol.asyncDispose](), provider[Symbol.asyncDispose]()]);
+});
+
+test("a terminal whose shell has ended is let go of with its sandbox", async () => {
+  const sandbox = await (await open()).create(SPEC, lease());
+  const terminal = await sandbox.terminal({ columns: 80, rows: 24 });
+  await terminal.send("exit\n");
+  await terminal.closed;
+  await terminal.readNew();
+  await sandbox[Symbol.asyncDispose]();
+  await expect(terminal.readNew()).rejects.toMatchObject({ name: "SandboxLost" });
 });
 
 test("a driver that was busy when a command ended in time does not take it for a slow one", async () => {
