@@ -160,15 +160,24 @@ export class PseudoTerminal implements Terminal {
     if (this.#isOpen()) this.#pty.resize(columns, rows);
   }
 
+  /** Ends the shell without a hang-up. What it has printed can still be read. */
+  async kill(): Promise<void> {
+    await this.#end(["SIGKILL"]);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const signal of ["SIGHUP", "SIGKILL"] as const) {
+    await this.#end(["SIGHUP", "SIGKILL"]);
+    this.#screen.dispose();
+  }
+
+  async #end(signals: readonly ("SIGHUP" | "SIGKILL")[]): Promise<void> {
+    for (const signal of signals) {
       if (this.#isClosed) break;
       this.#signal(this.#pty.pid, signal);
       await Promise.race([this.closed, sleep(HANG_UP_PATIENCE_MS)]);
     }
     if (!this.#isClosed) this.#pty._socket.destroy();
     await this.closed;
-    this.#screen.dispose();
   }
 
   /** The stream closes its descriptor before anybody is told, and the number may belong to another file at once. */

@@ -286,6 +286,8 @@ export class BubblewrapSandbox implements Sandbox {
 
   async #killAgents(): Promise<void> {
     this.#assertAlive();
+    // Before: a shell that has not entered yet would come in afterwards.
+    await this.#eachTerminal(terminal => terminal.kill());
     await killEverythingInside(this.#entrance.porter);
     this.#assertAlive();
     // Their ends are known already; what they printed is being put in order.

@@ -20,6 +20,8 @@ export interface KeeperCalls {
   view(terminal: number): Promise<TerminalView>;
   resize(terminal: number, columns: number, rows: number): Promise<void>;
   closed(terminal: number): Promise<void>;
+  /** Ends its shell. What it has shown can still be read. */
+  kill(terminal: number): Promise<void>;
   close(terminal: number): Promise<void>;
 }
 export type CallName = keyof KeeperCalls;

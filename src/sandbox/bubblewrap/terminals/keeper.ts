@@ -3,7 +3,6 @@
 // waits: with 2 GB of model in memory 50 ms, here 1 ms. When the driver dies the channel closes, and this process exits.
 import { Failure, InvariantError } from "../../../failure/errors.ts";
 import { PseudoTerminal } from "../../pseudo-terminal.ts";
-import type { Terminal } from "../../sandbox.ts";
 import { signalTerminal } from "../signal-terminal.ts";
 import {
   type CallName,
@@ -13,7 +12,7 @@ import {
   KeeperRequest,
 } from "./keeper-protocol.ts";
 
-const terminals = new Map<number, Terminal>();
+const terminals = new Map<number, PseudoTerminal>();
 let lastNumber = 0;
 
 const handlers: KeeperCalls = {
@@ -28,6 +27,7 @@ const handlers: KeeperCalls = {
   view: number => terminal(number).view(),
   resize: (number, columns, rows) => terminal(number).resize(columns, rows),
   closed: async number => terminal(number).closed,
+  kill: async number => terminals.get(number)?.kill(),
   close: async number => {
     await terminals.get(number)?.[Symbol.asyncDispose]();
     terminals.delete(number);
@@ -57,7 +57,7 @@ function isCallName(name: string): name is CallName {
   return Object.hasOwn(handlers, name);
 }
 
-function terminal(number: number): Terminal {
+function terminal(number: number): PseudoTerminal {
   const found = terminals.get(number);
   if (found === undefined) throw new Failure("SandboxLost", "the terminal was closed", { retryable: true });
   return found;

@@ -60,15 +60,20 @@ export class KeptTerminal implements Terminal {
     return this.#keeper.call("resize", [this.#number, columns, rows]);
   }
 
+  /** Ends its shell. What it has shown can still be read. */
+  kill(): Promise<void> {
+    return this.#disposing ?? this.#end("kill");
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
-    this.#disposing ??= this.#close();
+    this.#disposing ??= this.#end("close");
     return this.#disposing;
   }
 
   /** With its keeper it has ended too. */
-  async #close(): Promise<void> {
+  async #end(how: "kill" | "close"): Promise<void> {
     try {
-      await this.#keeper.call("close", [this.#number]);
+      await this.#keeper.call(how, [this.#number]);
     } catch (error) {
       if (!this.#keeper.isGone) throw error;
     }
