@@ -1,7 +1,7 @@
 // What becomes of sandboxes when their driver, a process that it needs for them, or their time comes to an end.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -258,6 +258,14 @@ test("a terminal whose shell has ended is let go of with its sandbox", async () 
   await terminal.readNew();
   await sandbox[Symbol.asyncDispose]();
   await expect(terminal.readNew()).rejects.toMatchObject({ name: "SandboxLost" });
+});
+
+test("the process that keeps terminals has nothing of this one's environment", async () => {
+  const sandbox = await (await open()).create(SPEC, lease());
+  await sandbox.terminal({ columns: 80, rows: 24 });
+  const environment = readFileSync(`/proc/${onlyChild(process.pid, "keeper.ts")}/environ`, "utf8");
+  for (const variable of environment.split("\0").filter(text => text !== ""))
+    expect(variable).toMatch(/^NODE_(COMPILE_CACHE|CHANNEL_)/);
 });
 
 test("a driver that was busy when a command ended in time does not take it for a slow one", async () => {

@@ -12,9 +12,6 @@ import {
   type KeeperRequest,
 } from "./keeper-protocol.ts";
 
-/** All that the keeper gets of this process's environment: no key or token comes near a sandbox. */
-const PASSED_VARIABLES = ["PATH", "HOME", "TMPDIR", "KUBERNETES_SERVICE_HOST"];
-
 interface Pending {
   resolve(result: unknown): void;
   reject(error: Error): void;
@@ -29,12 +26,11 @@ export class KeeperClient {
   #isGone = false;
 
   constructor() {
-    const passed = PASSED_VARIABLES.map(name => [name, process.env[name]]);
-    const env = { ...Object.fromEntries(passed), NODE_COMPILE_CACHE: compileCache() };
     this.#process = fork(new URL("./keeper.ts", import.meta.url), {
       serialization: "advanced",
       execArgv: [],
-      env,
+      // Nothing of this process's own: no key or token comes near a sandbox.
+      env: { NODE_COMPILE_CACHE: compileCache() },
       cwd: "/",
       // An interrupt from the keyboard is for the driver, which then ends its sandboxes in order.
       detached: true,
