@@ -1,5 +1,5 @@
 // What becomes of sandboxes when their driver, a process that it needs for them, or their time comes to an end.
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -190,6 +190,28 @@ test.each([
   expect(leaseFiles()).toHaveLength(answer === "" ? 0 : 1);
 });
 
+test("a driver that has no descriptor left is told so, and keeps no sandbox that nobody knows of", async () => {
+  const program = `
+    const { closeSync, openSync } = await import("node:fs");
+    const spawner = onlyChild(process.pid, "t1");
+    const names = new Set();
+    const told = error => names.add(error.name);
+    for (let spare = 0; spare < 8; spare++) {
+      const taken = [];
+      try { for (;;) taken.push(openSync("/dev/null")); } catch {}
+      for (const fd of taken.splice(0, spare)) closeSync(fd);
+      await sandbox.exec("true", { timeoutMs: 10_000 }).catch(told);
+      await sandbox.terminal(size).then(terminal => terminal[Symbol.asyncDispose](), told);
+      await provider.create(spec, lease("other " + spare)).then(other => other[Symbol.asyncDispose](), told);
+      for (const fd of taken) closeSync(fd);
+    }
+    const { end } = await sandbox.exec("true", { timeoutMs: 10_000 });
+    const porters = listProcesses().filter(({ parent, words }) => parent === spawner && words[0] === "t1");
+    console.log([...names].sort().join(" "), end.exitCode, porters.length);
+  `;
+  expect(await runDriver(program, { prepare: "ulimit -n 512;" })).toBe("SandboxLost SandboxUnavailable 0 1");
+});
+
 test("a driver that hangs loses its sandboxes to whoever sweeps after their deadline, not before", {
   timeout: 30_000,
 }, async () => {
@@ -258,6 +280,17 @@ test("a terminal whose shell has ended is let go of with its sandbox", async () 
   await terminal.readNew();
   await sandbox[Symbol.asyncDispose]();
   await expect(terminal.readNew()).rejects.toMatchObject({ name: "SandboxLost" });
+});
+
+test("a machine that has no terminal left is a Failure, and not the end of those that are there", async () => {
+  const sandbox = await (await open()).create(SPEC, lease());
+  const terminal = await sandbox.terminal({ columns: 80, rows: 24 });
+  const keeper = onlyChild(process.pid, "keeper.ts");
+  execFileSync("prlimit", ["--pid", `${keeper}`, "--nofile=16"]);
+  const refused = sandbox.terminal({ columns: 80, rows: 24 });
+  await expect(refused).rejects.toMatchObject({ name: "SandboxUnavailable", retryable: true });
+  await terminal.send("echo $((6*7))\n");
+  await expect.poll(() => terminal.screen(), PATIENCE).toContain("42");
 });
 
 test("the process that keeps terminals has nothing of this one's environment", async () => {

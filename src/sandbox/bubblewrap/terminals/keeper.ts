@@ -3,6 +3,7 @@
 // waits: with 2 GB of model in memory 50 ms, here 1 ms. When the driver dies the channel closes, and this process exits.
 import { Failure, InvariantError } from "../../../failure/errors.ts";
 import { PseudoTerminal } from "../../pseudo-terminal.ts";
+import type { TerminalOptions } from "../../sandbox.ts";
 import { signalTerminal } from "../signal-terminal.ts";
 import {
   type CallName,
@@ -10,15 +11,17 @@ import {
   type KeeperCalls,
   type KeeperReply,
   KeeperRequest,
+  type TerminalProgram,
 } from "./keeper-protocol.ts";
 
 const terminals = new Map<number, PseudoTerminal>();
 let lastNumber = 0;
 
 const handlers: KeeperCalls = {
-  open: async ({ words, env, owner }, options) => {
+  open: async (program, options) => {
+    const opened = start(program, options);
     lastNumber += 1;
-    terminals.set(lastNumber, new PseudoTerminal(words, options, { env, owner, signal: signalTerminal }));
+    terminals.set(lastNumber, opened);
     return lastNumber;
   },
   send: (number, keys) => terminal(number).send(keys),
@@ -55,6 +58,17 @@ function reply(message: KeeperReply): void {
 
 function isCallName(name: string): name is CallName {
   return Object.hasOwn(handlers, name);
+}
+
+function start({ words, env, owner }: TerminalProgram, options: TerminalOptions): PseudoTerminal {
+  try {
+    return new PseudoTerminal(words, options, { env, owner, signal: signalTerminal });
+  } catch (error) {
+    if (error instanceof InvariantError) throw error;
+    // node-pty does not say why: no terminal device, process or descriptor is left.
+    const detail = `this machine has no terminal: ${error}`;
+    throw new Failure("SandboxUnavailable", detail, { retryable: true, cause: error });
+  }
 }
 
 function terminal(number: number): PseudoTerminal {

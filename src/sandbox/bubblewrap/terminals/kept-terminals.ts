@@ -9,7 +9,7 @@ export class KeptTerminals {
   /**
    * Should the keeper have ended by accident, its terminals are lost and the next have another.
    *
-   * @throws Failure SandboxLost when it ends meanwhile
+   * @throws Failure SandboxLost when it ends meanwhile; Failure SandboxUnavailable when this machine has no terminal left
    */
   async open(program: TerminalProgram, options: TerminalOptions): Promise<KeptTerminal> {
     if (this.#keeper === undefined || this.#keeper.isGone) this.#keeper = new KeeperClient();
