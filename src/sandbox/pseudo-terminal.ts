@@ -56,6 +56,8 @@ export class PseudoTerminal implements Terminal {
   readonly closed: Promise<void>;
   readonly #pty: IPty & PtyInternals;
   readonly #screen: InstanceType<typeof xterm.Terminal>;
+  /** Asked for at the start: xterm makes it when it is asked for, and complains when that is after the end. */
+  readonly #buffer: InstanceType<typeof xterm.Terminal>["buffer"];
   readonly #outputLimitBytes: number;
   readonly #signal: TerminalProcess["signal"];
   readonly #sendPatienceMs: number;
@@ -92,6 +94,7 @@ export class PseudoTerminal implements Terminal {
       scrollback: historyLines,
       allowProposedApi: true,
     });
+    this.#buffer = this.#screen.buffer;
     const [program = "", ...args] = argv;
     const pty = spawn(program, args, {
       name: TERMINAL_NAME,
@@ -146,7 +149,7 @@ export class PseudoTerminal implements Terminal {
   async view(): Promise<TerminalView> {
     // Everything received before this call is on the screen when an empty write has passed through.
     await new Promise<void>(resolve => this.#screen.write("", resolve));
-    const { active, normal } = this.#screen.buffer;
+    const { active, normal } = this.#buffer;
     return {
       // The alternate screen of editors and pagers has no history: what scrolled out before is still there.
       history: readLines(normal, 0, normal.baseY),
