@@ -1,10 +1,11 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import { constants, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { startTime } from "./bubblewrap/first-process.ts";
 import { OutputPace } from "./output-pace.ts";
 import { OutputReader } from "./output-reader.ts";
 
@@ -26,7 +27,7 @@ function read(command: string, pace?: OutputPace) {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const reader = new OutputReader(fd, chunk => chunks.push(Buffer.from(chunk)), pace);
   const child = spawn("sh", ["-c", `exec >"$0"; ${command}`, path], { stdio: "ignore" });
-  return { reader, child, exited: once(child, "exit"), output: () => Buffer.concat(chunks) };
+  return { reader, child, exited: once(child, "exit"), chunks, output: () => Buffer.concat(chunks) };
 }
 
 test.each([
@@ -54,6 +55,31 @@ test("what a command left while its reader paused is read at its end, whenever t
     expect(seen.equals(PRINTED.subarray(0, seen.length))).toBe(true);
     rmSync(join(folder, "out"));
   }
+});
+
+test("a command that prints without end, a line at a time, is looked at no oftener than its pace allows", async () => {
+  const pace = new OutputPace({ bytesPerSecond: 1 << 20, burstBytes: 1 << 20 });
+  const { reader, child, exited, chunks } = read("while :; do echo x; done", pace);
+  await sleep(1_500);
+  const seen = chunks.length;
+  child.kill("SIGKILL");
+  await exited;
+  reader.finish();
+  expect(seen).toBeGreaterThan(64);
+  // What a burst and the rate allow in three times as long, at 16 KB each.
+  expect(seen).toBeLessThan(64 + 3 * 1.5 * 64);
+});
+
+test("what a background process prints after its command has ended is swallowed at the same pace", async () => {
+  const pidFile = join(folder, "pid");
+  const pace = new OutputPace({ bytesPerSecond: 1 << 20, burstBytes: 1 });
+  const { reader, exited } = read(`yes & echo $! > ${pidFile}`, pace);
+  await exited;
+  reader.finish();
+  await sleep(1_000); // as fast as it comes, it would have printed all that it may, and be dead
+  const pid = Number(readFileSync(pidFile, "utf8"));
+  expect(startTime(pid)).toBeDefined();
+  process.kill(pid, "SIGKILL");
 });
 
 test("a command that prints without end leaves the rest of the process most of its time", async () => {

@@ -8,8 +8,8 @@ import type { OutputPace } from "./output-pace.ts";
 
 /** As much as a pipe holds, unless it was told to hold more (pipe(7)). */
 const PIPE_BYTES = 64 << 10;
-/** The most that a pipe can be told to hold (pipe(7), pipe-max-size). */
-const LARGEST_PIPE_BYTES = 1 << 20;
+/** Of what lies in the largest pipe (pipe(7), pipe-max-size), and one that finds its end. */
+const READS_OF_ALL = (1 << 20) / PIPE_BYTES + 1;
 /** A command that printed this since the last look waits for a reader soon. */
 const MUCH_BYTES = 8 << 10;
 /** From a command's start to the first look; each look is this many times later than the one before, up to the last. */
@@ -23,9 +23,13 @@ const LAST_LOOK_MS = 64;
  */
 const BACKGROUND_BYTES = 16 << 20;
 
+/** Of the pace, a chunk takes at least this much: to be told of one takes as long as it takes to read so many bytes. */
+const LEAST_CHUNK_BYTES = 16 << 10;
+
 /** Chunks are handed out as views of it. */
 const scratch = Buffer.allocUnsafeSlow(PIPE_BYTES);
 
+/** Keeps no process alive: whoever waits for the command does. */
 export class OutputReader {
   readonly #fd: number;
   /** Must copy what it keeps. */
@@ -54,7 +58,7 @@ export class OutputReader {
     // What came in while it paused is older than what lies in the pipe.
     if (this.#socket?.isPaused()) for (const chunk of leftIn(this.#socket)) this.#onChunk(chunk);
     // More can only be a background process that goes on printing.
-    const { isAtEnd } = this.#take(LARGEST_PIPE_BYTES);
+    const { isAtEnd } = this.#take(READS_OF_ALL);
     if (!isAtEnd) this.#letGo();
     else if (this.#socket === undefined) closeSync(this.#fd);
     else this.#socket.destroy();
@@ -63,45 +67,43 @@ export class OutputReader {
   #lookIn(delayMs: number): void {
     this.#timer = setTimeout(() => {
       // At its end a pipe is also before the command has opened it, so that says nothing yet.
-      const { bytes } = this.#take(PIPE_BYTES);
-      if (bytes >= MUCH_BYTES) this.#stream();
+      const { bytes } = this.#take(1);
+      if (bytes >= MUCH_BYTES) this.#stream(this.#onChunk);
       else this.#lookIn(Math.min(delayMs * LATER, LAST_LOOK_MS));
-    }, delayMs);
-  }
-
-  #stream(): void {
-    const socket = this.#opened();
-    socket.on("data", (chunk: Uint8Array) => {
-      this.#onChunk(chunk);
-      const waitMs = this.#pace?.note(chunk.length) ?? 0;
-      if (waitMs === 0) return;
-      socket.pause();
-      this.#timer = setTimeout(() => socket.resume(), waitMs);
-    });
-  }
-
-  #opened(): Socket {
-    const socket = new Socket({ fd: this.#fd, readable: true, writable: false });
-    socket.on("error", () => socket.destroy());
-    this.#socket = socket;
-    return socket;
+    }, delayMs).unref();
   }
 
   #letGo(): void {
     let leftBytes = BACKGROUND_BYTES;
-    const swallow = (chunk: Uint8Array): void => {
+    this.#stream(chunk => {
       leftBytes -= chunk.length;
       if (leftBytes < 0) this.#socket?.destroy();
-    };
-    const socket = this.#socket ?? this.#opened();
-    socket.on("data", swallow).resume();
-    socket.unref();
+    });
   }
 
-  /** Hands out what lies in the pipe, up to about `limitBytes`. */
-  #take(limitBytes: number): { readonly bytes: number; readonly isAtEnd: boolean } {
+  #stream(onChunk: (chunk: Uint8Array) => void): void {
+    const socket = this.#socket ?? this.#opened();
+    socket.on("data", (chunk: Uint8Array) => {
+      onChunk(chunk);
+      const waitMs = this.#pace?.note(Math.max(chunk.length, LEAST_CHUNK_BYTES)) ?? 0;
+      if (waitMs === 0) return;
+      socket.pause();
+      this.#timer = setTimeout(() => socket.resume(), waitMs).unref();
+    });
+    socket.resume();
+  }
+
+  #opened(): Socket {
+    const socket = new Socket({ fd: this.#fd, readable: true, writable: false });
+    socket.on("error", () => socket.destroy()).unref();
+    this.#socket = socket;
+    return socket;
+  }
+
+  /** Hands out what lies in the pipe. @param reads the most; a pipe into which others print all the time is never empty */
+  #take(reads: number): { readonly bytes: number; readonly isAtEnd: boolean } {
     let bytes = 0;
-    while (bytes < limitBytes) {
+    for (let read = 0; read < reads; read++) {
       const count = readSome(this.#fd);
       if (count === undefined) return { bytes, isAtEnd: false };
       if (count === 0) return { bytes, isAtEnd: true };

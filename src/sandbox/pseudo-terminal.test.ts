@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { capturedText } from "./captured-text.ts";
 import { leakingDescriptors } from "./leaking-descriptors.ts";
 import { PseudoTerminal } from "./pseudo-terminal.ts";
@@ -52,6 +52,16 @@ test.each([
   const terminal = open(`printf '${printed}'; sleep 60`);
   const lines = [...expected, ...Array(SIZE.rows).fill("")].slice(0, SIZE.rows);
   await expect.poll(() => terminal.screen(), PATIENCE).toEqual(lines);
+});
+
+test("can be looked at while it is disposed of, without a complaint", async () => {
+  const said = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  onTestFinished(() => said.mockRestore());
+  const terminal = open("sleep 60");
+  const seen = terminal.closed.then(() => terminal.view()); // it has not passed through when the screen is disposed of
+  await terminal[Symbol.asyncDispose]();
+  expect((await seen).screen).toHaveLength(SIZE.rows);
+  expect(said).not.toHaveBeenCalled();
 });
 
 test("keeps what scrolled out, also while an editor has the screen, and forgets the oldest lines", async () => {

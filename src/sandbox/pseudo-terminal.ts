@@ -56,6 +56,8 @@ export class PseudoTerminal implements Terminal {
   readonly closed: Promise<void>;
   readonly #pty: IPty & PtyInternals;
   readonly #screen: InstanceType<typeof xterm.Terminal>;
+  /** Asked for at the start: xterm makes it when it is asked for, and complains when that is after the end. */
+  readonly #buffer: InstanceType<typeof xterm.Terminal>["buffer"];
   readonly #outputLimitBytes: number;
   readonly #signal: TerminalProcess["signal"];
   readonly #sendPatienceMs: number;
@@ -92,6 +94,7 @@ export class PseudoTerminal implements Terminal {
       scrollback: historyLines,
       allowProposedApi: true,
     });
+    this.#buffer = this.#screen.buffer;
     const [program = "", ...args] = argv;
     const pty = spawn(program, args, {
       name: TERMINAL_NAME,
@@ -146,7 +149,7 @@ export class PseudoTerminal implements Terminal {
   async view(): Promise<TerminalView> {
     // Everything received before this call is on the screen when an empty write has passed through.
     await new Promise<void>(resolve => this.#screen.write("", resolve));
-    const { active, normal } = this.#screen.buffer;
+    const { active, normal } = this.#buffer;
     return {
       // The alternate screen of editors and pagers has no history: what scrolled out before is still there.
       history: readLines(normal, 0, normal.baseY),
@@ -160,15 +163,24 @@ export class PseudoTerminal implements Terminal {
     if (this.#isOpen()) this.#pty.resize(columns, rows);
   }
 
+  /** Ends the shell without a hang-up. What it has printed can still be read. */
+  async kill(): Promise<void> {
+    await this.#end(["SIGKILL"]);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const signal of ["SIGHUP", "SIGKILL"] as const) {
+    await this.#end(["SIGHUP", "SIGKILL"]);
+    this.#screen.dispose();
+  }
+
+  async #end(signals: readonly ("SIGHUP" | "SIGKILL")[]): Promise<void> {
+    for (const signal of signals) {
       if (this.#isClosed) break;
       this.#signal(this.#pty.pid, signal);
       await Promise.race([this.closed, sleep(HANG_UP_PATIENCE_MS)]);
     }
     if (!this.#isClosed) this.#pty._socket.destroy();
     await this.closed;
-    this.#screen.dispose();
   }
 
   /** The stream closes its descriptor before anybody is told, and the number may belong to another file at once. */

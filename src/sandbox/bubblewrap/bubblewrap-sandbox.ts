@@ -34,7 +34,7 @@ import { type CommandRun, type Entrance, runCommand } from "./run-command.ts";
 import { SandboxChanges } from "./sandbox-changes.ts";
 import { HOST_ENV, terminalWords } from "./spawner.ts";
 import { surroundings } from "./surroundings.ts";
-import type { KeptTerminals } from "./terminals/kept-terminals.ts";
+import type { KeptTerminal, KeptTerminals } from "./terminals/kept-terminals.ts";
 import { ERROR_TEXT_BYTES, TOOL_LIMIT_MS, type ToolEnd, type ToolRun } from "./tool-run.ts";
 import { TOOLKIT_TAR } from "./toolkit.ts";
 
@@ -73,7 +73,8 @@ export class BubblewrapSandbox implements Sandbox {
   readonly #onEnd: () => void;
   readonly #requested = new RequestedCommands();
   readonly #running = new Set<Promise<unknown>>();
-  readonly #terminals = new Set<Terminal>();
+  /** All that were ever asked for: one whose shell has ended is kept until it is disposed of. */
+  readonly #terminals: Promise<KeptTerminal>[] = [];
   #killing: Promise<void> | undefined;
   readonly #changes = new SandboxChanges((argv, run) => this.runTool(argv, run));
   /** Told when it was last seen alive and about to do something. */
@@ -115,11 +116,10 @@ export class BubblewrapSandbox implements Sandbox {
     const isImage = this.#spec.image.kind !== "host";
     const words = terminalWords(this.#host, this.#first, shell, { isImage });
     const program = { words, env: HOST_ENV, owner: this.#host.user };
-    const terminal = await this.#noted(this.#keptTerminals.open(program, options));
-    if (this.#ending !== undefined) await terminal[Symbol.asyncDispose]();
-    this.#assertAlive();
-    this.#terminals.add(terminal);
-    void terminal.closed.then(() => this.#terminals.delete(terminal));
+    const opening = this.#keptTerminals.open(program, options);
+    this.#terminals.push(opening);
+    const terminal = await opening;
+    this.#assertAlive(); // whoever ended it meanwhile disposes of the terminal
     return terminal;
   }
 
@@ -150,15 +150,16 @@ export class BubblewrapSandbox implements Sandbox {
     await entrypointStarted(words, (argv, onStdout) =>
       this.#run(
         { argv, ...surroundings(this.#spec, {}) },
-        { limitMs: LONGEST_TIMER_MS, onStdout, onStderr: () => undefined, pace: AGENT_OUTPUT },
+        { onStdout, onStderr: () => undefined, pace: AGENT_OUTPUT },
       ),
     );
     this.#assertAlive();
   }
 
   killAgents(): Promise<void> {
-    this.#killing ??= this.#changes
-      .rest(() => this.#killAgents())
+    // An entrypoint's end is waited for too, for which alone this process would not stay alive.
+    this.#killing ??= this.#entrance.spawner
+      .awaited(this.#changes.rest(() => this.#killAgents()))
       .finally(() => {
         this.#killing = undefined;
       });
@@ -278,8 +279,15 @@ export class BubblewrapSandbox implements Sandbox {
     }
   }
 
+  /** Also those that are being opened. */
+  async #eachTerminal(act: (terminal: KeptTerminal) => Promise<void>): Promise<void> {
+    await Promise.all(this.#terminals.map(opening => opening.then(act, () => undefined)));
+  }
+
   async #killAgents(): Promise<void> {
     this.#assertAlive();
+    // Before: a shell that has not entered yet would come in afterwards.
+    await this.#eachTerminal(terminal => terminal.kill());
     await killEverythingInside(this.#entrance.porter);
     this.#assertAlive();
     // Their ends are known already; what they printed is being put in order.
@@ -297,10 +305,7 @@ export class BubblewrapSandbox implements Sandbox {
     this.#deadline.cancel();
     this.#requested.forget();
     await this.#entrance.porter.end();
-    await Promise.all([
-      ...this.#running,
-      ...[...this.#terminals].map(terminal => terminal[Symbol.asyncDispose]()),
-    ]);
+    await Promise.all([...this.#running, this.#eachTerminal(terminal => terminal[Symbol.asyncDispose]())]);
     this.#onEnd();
   }
 

@@ -1,7 +1,7 @@
 // What becomes of sandboxes when their driver, a process that it needs for them, or their time comes to an end.
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { spawnerHere } from "../../../test/sandbox/local-sandboxes.ts";
 import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
-import type { Lease, Sandbox, SandboxProvider } from "../sandbox.ts";
+import { makeRootFolder } from "../../../test/sandbox/root-folder.ts";
+import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { startTime } from "./first-process.ts";
 import { createBubblewrapProvider } from "./provider.ts";
 
@@ -112,22 +113,103 @@ test.each(["", ", and what starts sandboxes with it,"])(
   },
 );
 
-test("a driver that has nothing more to do ends, and its sandboxes with it", async () => {
+/** A driver that does no more than its program says. @returns what it printed, once it has ended without an error */
+async function runDriver(
+  program: string,
+  { spec = SPEC, prepare = "" }: { readonly spec?: SandboxSpec; readonly prepare?: string } = {},
+): Promise<string> {
   const provider = new URL("./provider.ts", import.meta.url);
-  const mark = "765432";
-  const program = `
+  const processes = new URL("../../../test/sandbox/processes.ts", import.meta.url);
+  const text = `
     import { createBubblewrapProvider } from ${JSON.stringify(provider)};
-    const lease = { id: "left", generation: 1, deadlineMs: Date.now() + ${HOUR_MS} };
+    import { listProcesses, onlyChild } from ${JSON.stringify(processes)};
+    const lease = id => ({ id, generation: 1, deadlineMs: Date.now() + ${HOUR_MS} });
     const provider = createBubblewrapProvider(${JSON.stringify(runParent)});
-    const sandbox = await provider.create(${JSON.stringify(SPEC)}, lease);
-    await sandbox.exec("sleep ${mark} >/dev/null 2>&1 &", { timeoutMs: 10_000 });
-    await (await sandbox.terminal({ columns: 80, rows: 24 }))[Symbol.asyncDispose]();
+    const spec = ${JSON.stringify(spec)};
+    const size = { columns: 80, rows: 24 };
+    const sandbox = await provider.create(spec, lease("left"));
+    ${program}
   `;
-  const driver = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: "inherit" });
+  const words = ["-c", `${prepare} exec "$0" "$@"`, process.execPath, "--input-type=module", "-e", text];
+  const driver = spawn("sh", words, { stdio: ["ignore", "pipe", "inherit"] });
   drivers.push(driver);
-  expect((await once(driver, "exit"))[0]).toBe(0);
+  let said = "";
+  driver.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
+    said += chunk;
+  });
+  expect((await once(driver, "close"))[0]).toBe(0);
+  return said.trim();
+}
+
+test("a driver that has nothing more to do ends, and its sandboxes with it", async () => {
+  const mark = "765432";
+  await runDriver(`
+    await sandbox.exec("sleep ${mark} >/dev/null 2>&1 &", { timeoutMs: 10_000 });
+    await sandbox.terminal(size);
+  `);
   const left = () => listProcesses().filter(({ words }) => words.includes(mark)).length;
   await expect.poll(left, PATIENCE).toBe(0);
+});
+
+test("so does one whose sandbox has an entrypoint, which runs for ever", async () => {
+  const folder = join(runParent, "image");
+  makeRootFolder(folder);
+  const image = {
+    kind: "root",
+    folder,
+    entrypoint: ["/bin/sh", "-c", 'exec "$@"', "sh"],
+    files: [],
+  } as const;
+  await runDriver("", { spec: { ...SPEC, image } });
+});
+
+test("a driver waits for a command that has closed its output, until it is ended", async () => {
+  const command = "head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2; exec >&- 2>&-; sleep 60";
+  const said = await runDriver(`
+    const { end } = await sandbox.exec(${JSON.stringify(command)}, { timeoutMs: 500 });
+    console.log(end.kind);
+  `);
+  expect(said).toBe("timed-out");
+});
+
+test.each([
+  ["what it asks of a terminal", 'terminal.send("x").catch(error => console.log(error.name))', "SandboxLost"],
+  ["its sandbox's end", "sandbox[Symbol.asyncDispose]()", ""],
+])("a driver waits for %s when the terminals are lost meanwhile", async (_, waits, answer) => {
+  const said = await runDriver(`
+    const terminal = await sandbox.terminal(size);
+    const keeper = onlyChild(process.pid, "keeper.ts");
+    process.kill(keeper, "SIGSTOP");
+    setTimeout(() => process.kill(keeper, "SIGKILL"), 300).unref();
+    const waiting = ${waits};
+    await new Promise(resolve => setTimeout(resolve, 200));
+    process.on("exit", () => console.log("waited"));
+    await waiting;
+  `);
+  expect(said).toBe(`${answer}\nwaited`.trim());
+  expect(leaseFiles()).toHaveLength(answer === "" ? 0 : 1);
+});
+
+test("a driver that has no descriptor left is told so, and keeps no sandbox that nobody knows of", async () => {
+  const program = `
+    const { closeSync, openSync } = await import("node:fs");
+    const spawner = onlyChild(process.pid, "t1");
+    const names = new Set();
+    const told = error => names.add(error.name);
+    for (let spare = 0; spare < 8; spare++) {
+      const taken = [];
+      try { for (;;) taken.push(openSync("/dev/null")); } catch {}
+      for (const fd of taken.splice(0, spare)) closeSync(fd);
+      await sandbox.exec("true", { timeoutMs: 10_000 }).catch(told);
+      await sandbox.terminal(size).then(terminal => terminal[Symbol.asyncDispose](), told);
+      await provider.create(spec, lease("other " + spare)).then(other => other[Symbol.asyncDispose](), told);
+      for (const fd of taken) closeSync(fd);
+    }
+    const { end } = await sandbox.exec("true", { timeoutMs: 10_000 });
+    const porters = listProcesses().filter(({ parent, words }) => parent === spawner && words[0] === "t1");
+    console.log([...names].sort().join(" "), end.exitCode, porters.length);
+  `;
+  expect(await runDriver(program, { prepare: "ulimit -n 512;" })).toBe("SandboxLost SandboxUnavailable 0 1");
 });
 
 test("a driver that hangs loses its sandboxes to whoever sweeps after their deadline, not before", {
@@ -178,6 +260,45 @@ test("terminals are lost with the process that keeps them, the sandbox is not, a
   await next.send("echo $((6*7))\n");
   await expect.poll(() => next.screen(), PATIENCE).toContain("42");
   await next[Symbol.asyncDispose]();
+});
+
+test("a provider whose keeper of terminals has just been killed is disposed of, also twice at once", async () => {
+  const provider = createBubblewrapProvider(runParent);
+  const sandbox = await provider.create(SPEC, lease());
+  await sandbox.terminal({ columns: 80, rows: 24 });
+  await sandbox[Symbol.asyncDispose]();
+  process.kill(onlyChild(process.pid, "keeper.ts"), "SIGKILL");
+  await new Promise(resolve => setImmediate(resolve)); // its channel has closed by now, and its end is not heard
+  await Promise.all([provider[Symbol.asyncDispose](), provider[Symbol.asyncDispose]()]);
+});
+
+test("a terminal whose shell has ended is let go of with its sandbox", async () => {
+  const sandbox = await (await open()).create(SPEC, lease());
+  const terminal = await sandbox.terminal({ columns: 80, rows: 24 });
+  await terminal.send("exit\n");
+  await terminal.closed;
+  await terminal.readNew();
+  await sandbox[Symbol.asyncDispose]();
+  await expect(terminal.readNew()).rejects.toMatchObject({ name: "SandboxLost" });
+});
+
+test("a machine that has no terminal left is a Failure, and not the end of those that are there", async () => {
+  const sandbox = await (await open()).create(SPEC, lease());
+  const terminal = await sandbox.terminal({ columns: 80, rows: 24 });
+  const keeper = onlyChild(process.pid, "keeper.ts");
+  execFileSync("prlimit", ["--pid", `${keeper}`, "--nofile=16"]);
+  const refused = sandbox.terminal({ columns: 80, rows: 24 });
+  await expect(refused).rejects.toMatchObject({ name: "SandboxUnavailable", retryable: true });
+  await terminal.send("echo $((6*7))\n");
+  await expect.poll(() => terminal.screen(), PATIENCE).toContain("42");
+});
+
+test("the process that keeps terminals has nothing of this one's environment", async () => {
+  const sandbox = await (await open()).create(SPEC, lease());
+  await sandbox.terminal({ columns: 80, rows: 24 });
+  const environment = readFileSync(`/proc/${onlyChild(process.pid, "keeper.ts")}/environ`, "utf8");
+  for (const variable of environment.split("\0").filter(text => text !== ""))
+    expect(variable).toMatch(/^NODE_(COMPILE_CACHE|CHANNEL_)/);
 });
 
 test("a driver that was busy when a command ended in time does not take it for a slow one", async () => {

@@ -66,7 +66,7 @@ export class BubblewrapProvider implements SandboxProvider {
     assertBubblewrapSpec(spec);
     const entrance = await this.#open(spec);
     const first = await entrance.porter.first;
-    const removeLease = writeLease(this.#host.runFolder.leases, lease, first);
+    const removeLease = await this.#leased(lease, entrance);
     const sandbox = new BubblewrapSandbox(
       { spec, lease },
       {
@@ -87,6 +87,17 @@ export class BubblewrapProvider implements SandboxProvider {
     } catch (error) {
       await sandbox.end("it could not be set up");
       throw error;
+    }
+  }
+
+  /** @returns removes the lease's file */
+  async #leased(lease: Lease, { porter }: Entrance): Promise<() => void> {
+    try {
+      return writeLease(this.#host.runFolder.leases, lease, await porter.first);
+    } catch (error) {
+      await porter.end(); // nobody else knows of it
+      const detail = `no file for a lease: ${error}`;
+      throw new Failure("SandboxUnavailable", detail, { retryable: true, cause: error });
     }
   }
 

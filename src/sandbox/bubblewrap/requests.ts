@@ -1,5 +1,6 @@
 // Requests to the processes of the spawner: how they are written, and the named pipe that brings them to a porter.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { Failure } from "../../failure/errors.ts";
 import { hasCode } from "../../store/file-errors.ts";
 
 /** From a full pipe until the next try: a porter reads at once, unless its machine is busy. */
@@ -28,10 +29,18 @@ export class RequestPipe {
   #waiting: Buffer[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param path a named pipe */
+  /**
+   * @param path a named pipe
+   * @throws Failure SandboxUnavailable when no descriptor is left
+   */
   constructor(path: string) {
-    // Also for reading: then it opens before the porter has come, and a porter that is gone is no error here.
-    this.#fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+    try {
+      // Also for reading: then it opens before the porter has come, and a porter that is gone is no error here.
+      this.#fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+    } catch (error) {
+      const detail = `no pipe for requests: ${error}`;
+      throw new Failure("SandboxUnavailable", detail, { retryable: true, cause: error });
+    }
   }
 
   send(fields: readonly string[]): void {

@@ -11,7 +11,8 @@ import type { Spawner } from "./spawner.ts";
 
 export interface CommandRun {
   readonly stdin?: Uint8Array | undefined;
-  readonly limitMs: number;
+  /** When not given, for as long as the sandbox lives: this process does not stay alive for it. */
+  readonly limitMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** They must copy what they keep. */
   readonly onStdout: (chunk: Uint8Array) => void;
@@ -30,11 +31,20 @@ export interface Entrance {
  * @throws the signal's reason, when it aborts and the group has ended; Failure SandboxLost when the sandbox ends before
  * the command; Failure SandboxUnavailable when this machine has no process or descriptor left
  */
-export async function runCommand(
+export function runCommand(
+  command: Command,
+  run: CommandRun,
+  entrance: Entrance,
+): Promise<Pick<ExecResult, "end" | "durationMs">> {
+  const running = runToEnd(command, run, entrance);
+  return run.limitMs === undefined ? running : entrance.spawner.awaited(running);
+}
+
+async function runToEnd(
   command: Command,
   { stdin, limitMs, signal, onStdout, onStderr, pace }: CommandRun,
   { spawner, porter }: Entrance,
-): Promise<Pick<ExecResult, "end" | "durationMs">> {
+): ReturnType<typeof runCommand> {
   signal?.throwIfAborted();
   const pipes = await spawner.pipes.open({ input: stdin !== undefined });
   const started = porter.start(command, pipes);
@@ -44,7 +54,7 @@ export async function runCommand(
     new OutputReader(pipes.output, onStdout, pace),
     new OutputReader(pipes.errors, onStderr, pace),
   ];
-  let cut: "timed-out" | "aborted" | undefined;
+  let cut: Cut | undefined;
   let end: CommandEnd;
   try {
     cut = await waitForEnd(started.ended, limitMs, signal);
@@ -54,17 +64,18 @@ export async function runCommand(
     for (const reader of readers) reader.finish();
     stopInput?.();
   }
-  if (cut === "aborted") throw signal?.reason;
-  const { status, durationMs } = end;
-  return { end: cut === "timed-out" ? { kind: "timed-out", limitMs } : endOf(status), durationMs };
+  if (cut?.kind === "aborted") throw signal?.reason;
+  return { end: cut ?? endOf(end.status), durationMs: end.durationMs };
 }
+
+type Cut = { readonly kind: "aborted" } | Extract<ExecResult["end"], { readonly kind: "timed-out" }>;
 
 /** @returns undefined when the command ended by itself */
 function waitForEnd(
   ended: Promise<unknown>,
-  limitMs: number,
+  limitMs: number | undefined,
   signal: AbortSignal | undefined,
-): Promise<"timed-out" | "aborted" | undefined> {
+): Promise<Cut | undefined> {
   return new Promise((resolve, reject) => {
     const stop = (): void => {
       clearTimeout(timer);
@@ -72,15 +83,16 @@ function waitForEnd(
     };
     const onAbort = (): void => {
       stop();
-      resolve("aborted");
+      resolve({ kind: "aborted" });
     };
-    const timer = setTimeout(() => {
+    const onLimit = (passedMs: number): void => {
       // When this process was busy its timers come first, and what ended in time is still to be heard.
       setImmediate(() => {
         stop();
-        resolve("timed-out");
+        resolve({ kind: "timed-out", limitMs: passedMs });
       });
-    }, limitMs);
+    };
+    const timer = limitMs === undefined ? undefined : setTimeout(onLimit, limitMs, limitMs);
     signal?.addEventListener("abort", onAbort);
     ended.then(() => resolve(undefined), reject).finally(stop);
     if (signal?.aborted) onAbort();

@@ -93,7 +93,7 @@ export class Spawner {
       ...[...listFields(layers), mountPoint, `${sizeBytes}`, changes ?? ""],
       ...[...listFields(files), ...options],
     ]);
-    await this.#awaited(porter.first);
+    await this.awaited(porter.first);
     return porter;
   }
 
@@ -101,25 +101,13 @@ export class Spawner {
   async close(): Promise<void> {
     if (!this.#isGone) {
       this.#process.stdin.end();
-      await this.#awaited(this.#exited);
+      await this.awaited(this.#exited);
     }
     this.pipes.remove();
   }
 
-  async #makePipes(first: number, count: number): Promise<void> {
-    if (this.#isGone) throw ended();
-    const made = new Promise<number | undefined>(resolve => {
-      this.#piped.set(`${first}`, resolve);
-      this.#send(["pipes", `${first}`, `${count}`]);
-    });
-    const errno = await this.#awaited(made);
-    if (errno === 0) return;
-    if (errno === undefined) throw ended();
-    throw new Failure("SandboxUnavailable", `no pipes for commands (errno ${errno})`, { retryable: true });
-  }
-
-  /** Commands have timers, which do the same. */
-  async #awaited<Result>(work: Promise<Result>): Promise<Result> {
+  /** Keeps this process alive while it waits for what depends on answers of the spawner. */
+  async awaited<Result>(work: Promise<Result>): Promise<Result> {
     this.#awaitedCount += 1;
     this.#keepDriverAlive(true);
     try {
@@ -128,6 +116,18 @@ export class Spawner {
       this.#awaitedCount -= 1;
       if (this.#awaitedCount === 0) this.#keepDriverAlive(false);
     }
+  }
+
+  async #makePipes(first: number, count: number): Promise<void> {
+    if (this.#isGone) throw ended();
+    const made = new Promise<number | undefined>(resolve => {
+      this.#piped.set(`${first}`, resolve);
+      this.#send(["pipes", `${first}`, `${count}`]);
+    });
+    const errno = await this.awaited(made);
+    if (errno === 0) return;
+    if (errno === undefined) throw ended();
+    throw new Failure("SandboxUnavailable", `no pipes for commands (errno ${errno})`, { retryable: true });
   }
 
   #keepDriverAlive(isBusy: boolean): void {

@@ -123,6 +123,10 @@ export function terminalRules({ rule, unique }: SandboxContract): void {
         const killed = await open(sandbox);
         await sandbox.killAgents();
         await killed.closed;
+        const fresh = await sandbox.terminal({ columns: 80, rows: 24 });
+        await sandbox.killAgents(); // its shell may still be on its way in
+        await fresh.closed;
+        await fresh.readNew();
         const disposed = await open(sandbox);
         await disposed[Symbol.asyncDispose]();
         await disposed[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-# What is said to the keeper, and to the caller of a command that cannot start; and what the keeper asks.
+# What is said to the driver, and to the caller of a command that cannot start; and what the driver asks.
 
 # As a shell has it: not found, and found but of no use.
 use constant { NOT_FOUND => 127, NOT_USABLE => 126 };
@@ -11,7 +11,7 @@ sub give_up {
   leave($code);
 }
 
-# For what the keeper reads.
+# For what the driver reads.
 sub fail {
   my ($reason) = @_;
   answer("failed $porter $reason");

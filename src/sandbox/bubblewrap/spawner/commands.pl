@@ -51,7 +51,7 @@ sub fork_command {
   become($cwd, @$run{qw(removed made emptied)}, @{$run->{program}});
 }
 
-# Without waiting for the other end, which may be gone: the writer after it has written all, a reader with the keeper.
+# Without waiting for the other end, which may be gone: the writer after it has written all, a reader with the driver.
 sub open_pipe {
   my ($id, $name, $access) = @_;
   my $fd = syscall $OPENAT, $folder_fd, $name, $access | O_NONBLOCK, 0;

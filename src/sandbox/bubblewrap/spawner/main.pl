@@ -5,7 +5,7 @@
 # command itself. Debian and Ubuntu have perl-base on every machine; nothing beyond it is used.
 #
 # Three kinds of processes:
-#   the spawner, one per keeper, is small, so that its forks are cheap; it makes named pipes and starts porters;
+#   the spawner, one per driver, is small, so that its forks are cheap; it makes named pipes and starts porters;
 #   a porter, one per sandbox, starts bwrap, enters all namespaces of it, and makes a child for each command. Only these
 #     children are inside the pid namespace: no command can see, signal or trace a porter. When it ends, by whatever,
 #     the spawner closes the pipe that bwrap waits on, and with bwrap ends everything inside;

@@ -1,6 +1,6 @@
 # The spawner.
 
-# From the end of the keeper until porters that hang are killed, and from then until what is left is given up.
+# From the end of the driver until porters that hang are killed, and from then until what is left is given up.
 use constant LEAVE_PATIENCE_S => 2;
 
 sub serve {
@@ -45,7 +45,7 @@ sub serve {
       }
     }
   }
-  # The keeper is gone. The porters see it too, and end in order.
+  # The driver is gone. The porters see it too, and end in order.
   my $until = now() + LEAVE_PATIENCE_S;
   while (%porters && now() < $until) {
     wait_readable($until - now(), fileno $children);

@@ -1,6 +1,5 @@
 // The driver's end of the keeper of its terminals.
 import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "../../../failure/errors.ts";
@@ -13,9 +12,6 @@ import {
   type KeeperRequest,
 } from "./keeper-protocol.ts";
 
-/** All that the keeper gets of this process's environment: no key or token comes near a sandbox. */
-const PASSED_VARIABLES = ["PATH", "HOME", "TMPDIR", "KUBERNETES_SERVICE_HOST"];
-
 interface Pending {
   resolve(result: unknown): void;
   reject(error: Error): void;
@@ -23,17 +19,18 @@ interface Pending {
 
 export class KeeperClient {
   readonly #process: ChildProcess;
+  readonly #exited = Promise.withResolvers<void>();
   readonly #pending = new Map<number, Pending>();
   #lastCall = 0;
+  #awaitedCount = 0;
   #isGone = false;
 
   constructor() {
-    const passed = PASSED_VARIABLES.map(name => [name, process.env[name]]);
-    const env = { ...Object.fromEntries(passed), NODE_COMPILE_CACHE: compileCache() };
     this.#process = fork(new URL("./keeper.ts", import.meta.url), {
       serialization: "advanced",
       execArgv: [],
-      env,
+      // Nothing of this process's own: no key or token comes near a sandbox.
+      env: { NODE_COMPILE_CACHE: compileCache() },
       cwd: "/",
       // An interrupt from the keyboard is for the driver, which then ends its sandboxes in order.
       detached: true,
@@ -41,10 +38,9 @@ export class KeeperClient {
     });
     this.#process.on("message", message => this.#receive(KeeperReply.parse(message)));
     this.#process.on("exit", () => this.#lose());
-    this.#process.on("error", () => this.#lose());
+    this.#process.on("error", () => this.#lose()); // it could not be started
     // A driver that has nothing more to do may end without a word: the keeper then ends too.
-    this.#process.unref();
-    this.#process.channel?.unref();
+    this.#keepDriverAlive(false);
   }
 
   get isGone(): boolean {
@@ -59,31 +55,47 @@ export class KeeperClient {
     if (this.#isGone) throw lost();
     this.#lastCall += 1;
     const call = this.#lastCall;
-    this.#process.channel?.ref();
+    const answered = new Promise<unknown>((resolve, reject) => {
+      this.#pending.set(call, { resolve, reject });
+      this.#send({ call, name, args });
+    });
     try {
-      const result = await new Promise<unknown>((resolve, reject) => {
-        this.#pending.set(call, { resolve, reject });
-        this.#send({ call, name, args });
-      });
       // The keeper's handler of this name has this type.
-      return result as Awaited<ReturnType<KeeperCalls[Name]>>;
+      return (await this.#awaited(answered)) as Awaited<ReturnType<KeeperCalls[Name]>>;
     } finally {
       this.#pending.delete(call);
-      if (this.#pending.size === 0) this.#process.channel?.unref();
     }
   }
 
   /** Ends the process, and with it whatever it still keeps. */
   async close(): Promise<void> {
     if (this.#isGone) return;
-    this.#process.ref();
-    const exited = once(this.#process, "exit");
-    this.#process.disconnect();
-    await exited;
+    if (this.#process.connected) this.#process.disconnect();
+    await this.#awaited(this.#exited.promise);
   }
 
+  /** Keeps this process alive meanwhile. The keeper's end comes some time after that of the channel. */
+  async #awaited<Result>(work: Promise<Result>): Promise<Result> {
+    this.#awaitedCount += 1;
+    this.#keepDriverAlive(true);
+    try {
+      return await work;
+    } finally {
+      this.#awaitedCount -= 1;
+      if (this.#awaitedCount === 0) this.#keepDriverAlive(false);
+    }
+  }
+
+  #keepDriverAlive(isBusy: boolean): void {
+    for (const part of [this.#process, this.#process.channel]) {
+      if (isBusy) part?.ref();
+      else part?.unref();
+    }
+  }
+
+  /** What cannot be sent any more is answered by the keeper's end. */
   #send(request: KeeperRequest): void {
-    if (!this.#isGone) this.#process.send(request, error => error && this.#lose());
+    if (this.#process.connected) this.#process.send(request, () => undefined);
   }
 
   #receive(reply: KeeperReply): void {
@@ -95,6 +107,7 @@ export class KeeperClient {
   #lose(): void {
     this.#isGone = true;
     for (const { reject } of this.#pending.values()) reject(lost());
+    this.#exited.resolve();
   }
 }
 

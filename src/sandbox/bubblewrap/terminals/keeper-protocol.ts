@@ -1,6 +1,6 @@
 // What the driver and the keeper of its terminals say to each other over Node's channel between parent and child.
 import { z } from "zod";
-import { ERROR_NAMES, Failure, InputError, InvariantError } from "../../../failure/errors.ts";
+import { ERROR_NAMES, Failure, InvariantError, isFailureName } from "../../../failure/errors.ts";
 import type { CapturedOutput, TerminalOptions, TerminalView } from "../../sandbox.ts";
 
 /** What is started in a terminal, outside of the sandbox that it enters. */
@@ -20,6 +20,8 @@ export interface KeeperCalls {
   view(terminal: number): Promise<TerminalView>;
   resize(terminal: number, columns: number, rows: number): Promise<void>;
   closed(terminal: number): Promise<void>;
+  /** Ends its shell. What it has shown can still be read. */
+  kill(terminal: number): Promise<void>;
   close(terminal: number): Promise<void>;
 }
 export type CallName = keyof KeeperCalls;
@@ -44,12 +46,10 @@ export type KeeperReply = z.infer<typeof KeeperReply>;
 export function encodeError(error: unknown): SentError {
   if (error instanceof Failure)
     return { name: error.name, message: error.message, retryable: error.retryable };
-  if (error instanceof InputError) return { name: "InputError", message: error.message, retryable: false };
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { name: "InvariantError", message, retryable: false };
 }
 
 export function decodeError({ name, message, retryable }: SentError): Error {
-  if (name === "InputError") return new InputError(message);
-  return name === "InvariantError" ? new InvariantError(message) : new Failure(name, message, { retryable });
+  return isFailureName(name) ? new Failure(name, message, { retryable }) : new InvariantError(message);
 }

@@ -3,7 +3,7 @@
 // waits: with 2 GB of model in memory 50 ms, here 1 ms. When the driver dies the channel closes, and this process exits.
 import { Failure, InvariantError } from "../../../failure/errors.ts";
 import { PseudoTerminal } from "../../pseudo-terminal.ts";
-import type { Terminal } from "../../sandbox.ts";
+import type { TerminalOptions } from "../../sandbox.ts";
 import { signalTerminal } from "../signal-terminal.ts";
 import {
   type CallName,
@@ -11,15 +11,17 @@ import {
   type KeeperCalls,
   type KeeperReply,
   KeeperRequest,
+  type TerminalProgram,
 } from "./keeper-protocol.ts";
 
-const terminals = new Map<number, Terminal>();
+const terminals = new Map<number, PseudoTerminal>();
 let lastNumber = 0;
 
 const handlers: KeeperCalls = {
-  open: async ({ words, env, owner }, options) => {
+  open: async (program, options) => {
+    const opened = start(program, options);
     lastNumber += 1;
-    terminals.set(lastNumber, new PseudoTerminal(words, options, { env, owner, signal: signalTerminal }));
+    terminals.set(lastNumber, opened);
     return lastNumber;
   },
   send: (number, keys) => terminal(number).send(keys),
@@ -28,6 +30,7 @@ const handlers: KeeperCalls = {
   view: number => terminal(number).view(),
   resize: (number, columns, rows) => terminal(number).resize(columns, rows),
   closed: async number => terminal(number).closed,
+  kill: async number => terminals.get(number)?.kill(),
   close: async number => {
     await terminals.get(number)?.[Symbol.asyncDispose]();
     terminals.delete(number);
@@ -57,7 +60,18 @@ function isCallName(name: string): name is CallName {
   return Object.hasOwn(handlers, name);
 }
 
-function terminal(number: number): Terminal {
+function start({ words, env, owner }: TerminalProgram, options: TerminalOptions): PseudoTerminal {
+  try {
+    return new PseudoTerminal(words, options, { env, owner, signal: signalTerminal });
+  } catch (error) {
+    if (error instanceof InvariantError) throw error;
+    // node-pty does not say why: no terminal device, process or descriptor is left.
+    const detail = `this machine has no terminal: ${error}`;
+    throw new Failure("SandboxUnavailable", detail, { retryable: true, cause: error });
+  }
+}
+
+function terminal(number: number): PseudoTerminal {
   const found = terminals.get(number);
   if (found === undefined) throw new Failure("SandboxLost", "the terminal was closed", { retryable: true });
   return found;

@@ -9,9 +9,9 @@ export class KeptTerminals {
   /**
    * Should the keeper have ended by accident, its terminals are lost and the next have another.
    *
-   * @throws Failure SandboxLost when it ends meanwhile
+   * @throws Failure SandboxLost when it ends meanwhile; Failure SandboxUnavailable when this machine has no terminal left
    */
-  async open(program: TerminalProgram, options: TerminalOptions): Promise<Terminal> {
+  async open(program: TerminalProgram, options: TerminalOptions): Promise<KeptTerminal> {
     if (this.#keeper === undefined || this.#keeper.isGone) this.#keeper = new KeeperClient();
     const keeper = this.#keeper;
     return new KeptTerminal(keeper, await keeper.call("open", [program, options]));
@@ -22,16 +22,22 @@ export class KeptTerminals {
   }
 }
 
-class KeptTerminal implements Terminal {
-  readonly closed: Promise<void>;
+export class KeptTerminal implements Terminal {
   readonly #keeper: KeeperClient;
   readonly #number: number;
+  #closed: Promise<void> | undefined;
+  #disposing: Promise<void> | undefined;
 
   constructor(keeper: KeeperClient, number: number) {
     this.#keeper = keeper;
     this.#number = number;
+  }
+
+  /** Asked for when somebody wants to know: whoever waits for an answer keeps the driver alive. */
+  get closed(): Promise<void> {
     // A terminal whose keeper is gone is closed too.
-    this.closed = keeper.call("closed", [number]).catch(() => undefined);
+    this.#closed ??= this.#keeper.call("closed", [this.#number]).catch(() => undefined);
+    return this.#closed;
   }
 
   send(keys: string | Uint8Array): Promise<number> {
@@ -54,7 +60,22 @@ class KeptTerminal implements Terminal {
     return this.#keeper.call("resize", [this.#number, columns, rows]);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#keeper.isGone) await this.#keeper.call("close", [this.#number]);
+  /** Ends its shell. What it has shown can still be read. */
+  kill(): Promise<void> {
+    return this.#disposing ?? this.#end("kill");
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#disposing ??= this.#end("close");
+    return this.#disposing;
+  }
+
+  /** With its keeper it has ended too. */
+  async #end(how: "kill" | "close"): Promise<void> {
+    try {
+      await this.#keeper.call(how, [this.#number]);
+    } catch (error) {
+      if (!this.#keeper.isGone) throw error;
+    }
   }
 }
