@@ -1,4 +1,8 @@
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+
+// As the script t1 has it: each file's process reads the same packages, and many start t1 or a container's program.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/t1");
 
 const shared = {
   // ONNX Runtime sessions and sandboxes use every core: files side by side would only take it from each other.
