@@ -10,6 +10,8 @@ const shared = {
   maxWorkers: 2,
   // For a machine that does other things too; what is quick here is measured in bench/, not by these limits.
   testTimeout: 120_000,
+  // Tests of one file that run side by side wait for terminals and limits of time, and need little of a core.
+  maxConcurrency: 12,
   setupFiles: ["test/setup.ts"],
 };
 
