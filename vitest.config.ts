@@ -1,4 +1,8 @@
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+
+// As the script t1 has it: each file's process reads the same packages, and many start t1 or a container's program.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/t1");
 
 const shared = {
   // ONNX Runtime sessions and sandboxes use every core: files side by side would only take it from each other.
@@ -6,6 +10,8 @@ const shared = {
   maxWorkers: 2,
   // For a machine that does other things too; what is quick here is measured in bench/, not by these limits.
   testTimeout: 120_000,
+  // Tests of one file that run side by side wait for terminals and limits of time, and need little of a core.
+  maxConcurrency: 12,
   setupFiles: ["test/setup.ts"],
 };
 

@@ -1,15 +1,11 @@
 // Tests talk to loopback only. A connection to any other host fails at once, with the host in the message.
 import net from "node:net";
-import { join } from "node:path";
 
 process.env.AWS_ACCESS_KEY_ID = "test";
 process.env.AWS_SECRET_ACCESS_KEY = "test";
 process.env.AWS_REGION = "us-east-1";
 // Far from UTC, so that a time that is written without its zone shows.
 process.env.TZ = "Asia/Tokyo";
-
-// As the script t1 has it: many tests start it, or a container's program.
-process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "../node_modules/.cache/t1");
 
 /** All of 127.0.0.0/8 stays on this machine. */
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/;

@@ -64,7 +64,7 @@ const CompactGolden = z.strictObject({
   mask: z.array(z.int()),
 });
 
-describe("episode", () => {
+describe.concurrent("episode", () => {
   let provider: SandboxProvider;
   let made = 0;
   beforeAll(async () => {

@@ -42,13 +42,13 @@ describe("Ctrl-C", () => {
   });
 
   test("once stops an evaluation after the tasks at work, and the error has a line of its own", async () => {
-    await t1("run", "start", tiny.config, "--name", "e", "--local", tiny.store);
-    const { pty, until, ended, lines } = open("evaluate", "e", "--pool", tiny.pool, "--episodes", "1");
+    // Of the run that was resumed to its end above.
+    const { pty, until, ended, lines } = open("evaluate", "r", "--pool", tiny.pool, "--episodes", "1");
     await until("rollout");
     pty.write("\x03");
     expect(await ended).toBe(75);
     expect(lines().slice(-2)).toEqual(["t1: RunStopped: interrupted; the same command goes on", ""]);
-    const again = await t1("evaluate", "e", "--pool", tiny.pool, "--episodes", "1", "--local", tiny.store);
+    const again = await t1("evaluate", "r", "--pool", tiny.pool, "--episodes", "1", "--local", tiny.store);
     expect(again.code, again.stderr).toBe(0);
   });
 });

@@ -16,7 +16,8 @@ import {
 } from "@aws-sdk/client-sfn";
 import { beforeAll, describe, expect, it } from "vitest";
 import { openStore } from "../../src/store/open-store.ts";
-import { definitionsOf, synthesize } from "../infra/synthesized.ts";
+import { definitionsOf } from "../infra/deployed-templates.ts";
+import { synthesize } from "../infra/synthesized.ts";
 import { can, endpoint, kind, missingFor } from "./at-hand.ts";
 import { finished, type Ran, runHere } from "./our-interpreter.ts";
 import { GROUPS, groupLines, SCENARIOS, type Scenario } from "./scenarios.ts";

@@ -9,10 +9,10 @@ import { z } from "zod";
 import { DRIVER_ENVIRONMENT, FARGATE_ENVIRONMENT } from "../../containers/driver/environment.ts";
 import { SAMPLER_ENVIRONMENT } from "../../containers/sampler/environment.ts";
 import { TRAINER_ENVIRONMENT } from "../../containers/trainer/environment.ts";
-import { containerOf, environmentOf, synthesize } from "./synthesized.ts";
+import { containerOf, deployedTemplates, environmentOf } from "./deployed-templates.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const { templates } = synthesize();
+const templates = await deployedTemplates();
 
 interface Row {
   readonly name: string;

@@ -2,9 +2,9 @@
 // `npx vitest run --project fast test/infra/drawing.test.ts -u`
 import { expect, it } from "vitest";
 import { drawMachine } from "../../infra/state-machines/draw.ts";
-import { definitionsOf, synthesize } from "./synthesized.ts";
+import { definitionsOf, deployedTemplates } from "./deployed-templates.ts";
 
-const { iteration, run } = definitionsOf(synthesize().templates);
+const { iteration, run } = definitionsOf(await deployedTemplates());
 
 it("shows the machines as they are", async () => {
   const page = `# The state machines

@@ -2,9 +2,9 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { FARGATE_ENVIRONMENT } from "../../containers/driver/environment.ts";
 import { readContainerEnvironment } from "../../containers/environment.ts";
-import { definitionsOf, environmentOf, flatten, synthesize } from "./synthesized.ts";
+import { definitionsOf, deployedTemplates, environmentOf, flatten } from "./deployed-templates.ts";
 
-const { templates } = synthesize();
+const templates = await deployedTemplates();
 afterEach(() => vi.unstubAllEnvs());
 
 /** Names that a machine adds for each group. */

@@ -2,9 +2,9 @@
 // of the list of faults that real projects had; the name of each says which fault.
 import { describe, expect, it } from "vitest";
 import { lintDefinition } from "../../infra/lint/definition.ts";
-import { definitionsOf, synthesize, type UncheckedJson } from "./synthesized.ts";
+import { definitionsOf, deployedTemplates, type UncheckedJson } from "./deployed-templates.ts";
 
-const machines = definitionsOf(synthesize().templates);
+const machines = definitionsOf(await deployedTemplates());
 const rulesBroken = (definition: UncheckedJson): string[] =>
   lintDefinition(definition).map(({ rule }) => rule);
 

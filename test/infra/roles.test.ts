@@ -1,8 +1,8 @@
 // What each role may do. roles.txt is the table, to be read whenever it changes: role, action, resource, condition.
 import { describe, expect, it } from "vitest";
-import { flatten, synthesize } from "./synthesized.ts";
+import { deployedTemplates, flatten } from "./deployed-templates.ts";
 
-const { templates } = synthesize();
+const templates = await deployedTemplates();
 
 interface Grant {
   readonly role: string;

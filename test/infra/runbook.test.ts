@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { synthesize } from "./synthesized.ts";
+import { deployedTemplates } from "./deployed-templates.ts";
 
-const { templates } = synthesize();
+const templates = await deployedTemplates();
 const docs = readFileSync(join(import.meta.dirname, "../../docs/operate.md"), "utf8");
 const anchors = [...docs.matchAll(/^#{2,4} (.+)$/gm)].map(([, heading]) =>
   heading.toLowerCase().replaceAll(" ", "-"),

@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { runHere } from "../emulators/our-interpreter.ts";
 import { SCENARIOS } from "../emulators/scenarios.ts";
-import { definitionsOf, synthesize } from "./synthesized.ts";
+import { definitionsOf, deployedTemplates } from "./deployed-templates.ts";
 
-const machines = definitionsOf(synthesize().templates);
+const machines = definitionsOf(await deployedTemplates());
 const ran = (name: string) => {
   const scenario = SCENARIOS[name];
   const definition = JSON.stringify(machines[scenario.machine]).replaceAll("<AWS::Partition>", "aws");

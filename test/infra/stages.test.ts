@@ -24,9 +24,9 @@ import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { advanceState, readState } from "../../src/store/run-state.ts";
 import { makeTinyRun, type TinyRun } from "../run/tiny-run.ts";
-import { definitionsOf, synthesize, type UncheckedJson } from "./synthesized.ts";
+import { definitionsOf, deployedTemplates, type UncheckedJson } from "./deployed-templates.ts";
 
-const { templates } = synthesize();
+const templates = await deployedTemplates();
 let tiny: TinyRun;
 let store: ObjectStore;
 

@@ -8,7 +8,8 @@ import { totalUsd } from "../../src/planning/cost.ts";
 import { DEFAULT_SHAPE, DEFAULT_STANDING } from "../../src/planning/default-deployment.ts";
 import { idleCost } from "../../src/planning/idle-cost.ts";
 import { sandboxTaskDefinition } from "../../src/planning/sandbox-task.ts";
-import { definitionsOf, flatten, synthesize } from "./synthesized.ts";
+import { definitionsOf, deployedTemplates, flatten } from "./deployed-templates.ts";
+import { synthesize } from "./synthesized.ts";
 
 const { app, config, templates } = synthesize({ budget: { monthlyUsd: 500, mail: "ops@example.org" } });
 const of = (stack: string, type: string) =>
@@ -16,6 +17,10 @@ const of = (stack: string, type: string) =>
 const propertiesOf = (stack: string, type: string) => of(stack, type).map(([, { Properties }]) => Properties);
 
 describe("every stack", () => {
+  it("is kept as these sources make it, for suites and runs that read what was kept", async () => {
+    expect(await deployedTemplates()).toEqual(synthesize().templates);
+  });
+
   it("breaks no rule of ours", () => {
     const problems = Object.values(templates).flatMap(template =>
       lintTemplate(template, `${config.name}-sandbox`),

@@ -145,7 +145,7 @@ describe("tries of a Batch job", () => {
 
   it("what ran out of time is not tried again, whatever the rules say; the request's limit counts", async () => {
     const definition = {
-      program: shell('[ "$AWS_BATCH_JOB_ATTEMPT" = 1 ] && exit 3; sleep 3 & wait'),
+      program: shell('[ "$AWS_BATCH_JOB_ATTEMPT" = 1 ] && exit 3; sleep 2 & wait'),
       retryStrategy: RetryStrategy.parse({ Attempts: 5 }),
       timeoutSeconds: 1,
     };

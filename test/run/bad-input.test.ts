@@ -32,7 +32,7 @@ import { makeTinyRun, type TinyRun, t1, t1Through } from "./tiny-run.ts";
 
 const ROOT = process.getuid?.() === 0;
 
-const SMALL = { tasks: 4, iterations: 1, settings: "rollout:\n  episodes: 4\n" };
+const SMALL = { tasks: 2, iterations: 1, settings: "rollout:\n  episodes: 2\n" };
 
 describe("bad input", () => {
   let tiny: TinyRun;

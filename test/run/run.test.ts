@@ -75,7 +75,7 @@ describe("a run", () => {
       stderr: expect.stringContaining("cannot write the file"),
     });
     await t1("run", "stop", "whole", "--local", tiny.store);
-    const words = ["--pool", tiny.pool, "--episodes", "1", "--local", tiny.store];
+    const words = ["--pool", firstTasks(tiny, 1), "--episodes", "1", "--local", tiny.store];
     const evaluated = await t1("evaluate", "whole", ...words);
     expect(evaluated.code, evaluated.stderr).toBe(0);
   });
@@ -112,7 +112,8 @@ describe("a run", () => {
   });
 
   it("refuses a second runner while the first works, and goes on after a stop", async () => {
-    const first = startT1("run", "start", tiny.config, "--name", "two", "--local", tiny.store);
+    const small = ["--set", "rollout.episodes=4", "--set", "training.iterations=2"];
+    const first = startT1("run", "start", tiny.config, "--name", "two", "--local", tiny.store, ...small);
     const store = await openStore(tiny.store);
     await untilWritten(store, "runs/two/iterations/000000/plan.jsonl", first);
     // Held, so that it is still at work when the other two have started, however slow the machine.
@@ -129,7 +130,7 @@ describe("a run", () => {
 
   it("goes on after kill -9, and counts nothing twice", async () => {
     const store = await openStore(tiny.store);
-    let begin = ["run", "start", tiny.config, "--name", "killed"];
+    let begin = ["run", "start", tiny.config, "--name", "killed", "--set", "training.iterations=2"];
     for (const waitFor of [
       "iterations/000000/episodes/000000/attempt-000001/claim.json",
       "iterations/000001/closed.json",
@@ -145,31 +146,14 @@ describe("a run", () => {
   });
 
   it("takes the critic of a warm-up, and its weights only", async () => {
-    const warm = await t1(
-      "run",
-      "start",
-      tiny.config,
-      "--name",
-      "warm",
-      "--local",
-      tiny.store,
-      "--set",
-      "kind=critic-warmup",
-      "--set",
-      "training.iterations=1",
-    );
+    const start = (name: string, setting: string) => {
+      const settings = ["rollout.episodes=2", "training.iterations=1", setting];
+      const words = ["--name", name, "--local", tiny.store, ...settings.flatMap(set => ["--set", set])];
+      return t1("run", "start", tiny.config, ...words);
+    };
+    const warm = await start("warm", "kind=critic-warmup");
     expect(warm.code, warm.stderr).toBe(0);
-    const more = ["--set", "training.iterations=1", "--set", "training.critic.from={run: warm}"];
-    const { code, stderr } = await t1(
-      "run",
-      "start",
-      tiny.config,
-      "--name",
-      "warmed",
-      "--local",
-      tiny.store,
-      ...more,
-    );
+    const { code, stderr } = await start("warmed", "training.critic.from={run: warm}");
     expect(code, stderr).toBe(0);
     const weights = (path: string): Buffer =>
       readFileSync(join(tiny.store, "runs", path, "model.safetensors"));
@@ -206,7 +190,8 @@ describe("a run", () => {
 
   it("with --overlap plays an iteration by the policy before the one that is being trained, also when resumed", async () => {
     const store = await openStore(tiny.store);
-    const first = startT1("run", "start", tiny.config, "--name", "over", "--local", tiny.store, "--overlap");
+    const words = ["--local", tiny.store, "--overlap", "--set", "rollout.episodes=4"];
+    const first = startT1("run", "start", tiny.config, "--name", "over", ...words);
     const ended = new Promise(resolve => first.once("exit", resolve));
     await untilWritten(store, "runs/over/iterations/000001/plan.jsonl", first);
     first.kill("SIGKILL");
@@ -218,14 +203,18 @@ describe("a run", () => {
       return [policyVersion, episodes.length];
     });
     expect(await Promise.all(versions)).toEqual([
-      [0, 8],
-      [0, 8],
-      [1, 8],
+      [0, 4],
+      [0, 4],
+      [1, 4],
     ]);
   });
 
   it("evaluates what it is told to, also at its start and its end, and t1 evaluate compares", async () => {
-    const settings = ["training.iterations=2", `evaluation={pool: ${tiny.pool}, every: 2, episodes: 1}`];
+    const pool = firstTasks(tiny, 3);
+    const settings = [
+      ...["rollout.episodes=4", "training.iterations=2"],
+      `evaluation={pool: ${pool}, every: 2, episodes: 1}`,
+    ];
     const { code, stderr } = await t1(
       "run",
       "start",
@@ -246,7 +235,7 @@ describe("a run", () => {
       "evaluate",
       "watched",
       "--pool",
-      tiny.pool,
+      pool,
       "--episodes",
       "2",
       "--local",
@@ -256,12 +245,11 @@ describe("a run", () => {
     expect(compared.code, compared.stderr).toBe(0);
     expect(JSON.parse(compared.stdout)).toMatchObject({
       policyVersion: 2,
-      policy: { taskCount: 12, missingCount: 0, valid: true },
-      gain: { taskCount: 12 },
+      policy: { taskCount: 3, missingCount: 0, valid: true },
+      gain: { taskCount: 3 },
     });
     // Another pool of the same name has other results, and none of a policy that is not there.
-    const other = join(tiny.folder, "other", basename(tiny.pool));
-    cpSync(join(tiny.pool, "task-000"), join(other, "task-000"), { recursive: true });
+    const other = firstTasks(tiny, 1);
     const evaluate = (...words: string[]) =>
       t1("evaluate", "watched", "--episodes", "2", "--local", tiny.store, ...words);
     expect(await evaluate("--pool", other)).toMatchObject({
@@ -277,6 +265,14 @@ describe("a run", () => {
     expect(JSON.parse(apart.stdout), apart.stderr).toMatchObject({ pool: "other", policy: { taskCount: 1 } });
   });
 });
+
+/** A pool of the run's first tasks, under the same name: playing all of them would prove nothing more. */
+function firstTasks({ folder, pool }: TinyRun, count: number): string {
+  const fewer = join(folder, `first-${count}`, basename(pool));
+  for (const task of readdirSync(pool).sort().slice(0, count))
+    cpSync(join(pool, task), join(fewer, task), { recursive: true });
+  return fewer;
+}
 
 function isOther(evaluation: string): boolean {
   return evaluation.startsWith("other");

@@ -23,18 +23,14 @@ describe("a run with a served sampler", () => {
   let tiny: TinyRun;
   let store: ObjectStore;
   beforeAll(async () => {
-    tiny = await makeTinyRun({ iterations: ITERATIONS });
+    tiny = await makeTinyRun({ tasks: 4, iterations: ITERATIONS });
     store = await openStore(tiny.store);
   });
   afterAll(() => rmSync(tiny.folder, { recursive: true, force: true }));
   const start = (name: string) => ["run", "start", tiny.config, "--name", name, "--local", tiny.store];
 
   it("proves and replays what was sampled, and samples what the sampler in process does", async () => {
-    for (const [name, ...words] of [
-      ["own"],
-      ["served", "--sampler", "served"],
-      ["drivers", "--sampler", "served", "--processes"],
-    ] as const) {
+    for (const [name, ...words] of [["own"], ["drivers", "--sampler", "served", "--processes"]] as const) {
       const { code, stderr } = await t1(...start(name), ...words);
       expect(code, stderr).toBe(0);
       await checkProven(store, name);
@@ -42,7 +38,6 @@ describe("a run with a served sampler", () => {
     // Of the first turns: what follows depends on what a sandbox answered.
     const own = await firstAnswers(store, "own");
     expect(own.map(({ length }) => length > 0)).toEqual(Array(8).fill(true));
-    expect(await firstAnswers(store, "served")).toEqual(own);
     expect(await firstAnswers(store, "drivers")).toEqual(own);
   });
 
@@ -112,6 +107,8 @@ describe("a run with a served sampler", () => {
     const { code, stderr } = await t1("run", "resume", "gone", "--local", tiny.store, "--sampler", "served");
     expect(code, stderr).toBe(0);
     await checkProven(store, "gone");
+    // Drivers of the runner itself ask the same sampler for the same.
+    expect(await firstAnswers(store, "gone")).toEqual(await firstAnswers(store, "own"));
   });
 });
 

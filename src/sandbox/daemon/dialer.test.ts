@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer, type TLSSocket } from "node:tls";
-import { afterEach, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Failure } from "../../failure/errors.ts";
 import { type DialOptions, dialDaemon } from "./dialer.ts";
 import { FrameStream } from "./frame-stream.ts";
@@ -9,7 +9,8 @@ import { greetDriver, makeToken } from "./handshake.ts";
 import { serverKeyOptions } from "./pre-shared-key.ts";
 
 const closing: (() => void)[] = [];
-afterEach(() => {
+// Each test has its own, and waits more than it works.
+afterAll(() => {
   for (const close of closing.splice(0)) close();
 });
 
@@ -39,7 +40,7 @@ function dial(port: number, token: string, options: Partial<DialOptions> = {}) {
   return client;
 }
 
-test("B55: of a daemon that lets a driver in and never answers the connection is given up, and made once more", async () => {
+test.concurrent("B55: of a daemon that lets a driver in and never answers the connection is given up, and made once more", async () => {
   const token = makeToken();
   let connections = 0;
   const port = await listen(token, async socket => {
@@ -56,7 +57,7 @@ test("B55: of a daemon that lets a driver in and never answers the connection is
   expect(connections).toBe(2);
 });
 
-test("B55: a server that accepts and says nothing is a lost sandbox, in time", async () => {
+test.concurrent("B55: a server that accepts and says nothing is a lost sandbox, in time", async () => {
   const token = makeToken();
   const port = await listen(token, () => undefined);
   const client = dial(port, token, { lostAfterMs: 500, greetingMs: 200 });
@@ -66,7 +67,7 @@ test("B55: a server that accepts and says nothing is a lost sandbox, in time", a
   });
 });
 
-test("B56: a command takes the time of its own limit, however long nothing else comes", async () => {
+test.concurrent("B56: a command takes the time of its own limit, however long nothing else comes", async () => {
   const token = makeToken();
   let connections = 0;
   const port = await listen(token, async socket => {
@@ -89,7 +90,7 @@ test("B56: a command takes the time of its own limit, however long nothing else 
   expect(connections).toBe(1);
 });
 
-test("nobody there, or somebody who does not know the token, is a lost sandbox", async () => {
+test.concurrent("nobody there, or somebody who does not know the token, is a lost sandbox", async () => {
   const token = makeToken();
   const port = await listen(makeToken(), () => undefined);
   await expect(dial(port, token).call({ op: "status" })).rejects.toMatchObject({ name: "SandboxLost" });
@@ -97,13 +98,13 @@ test("nobody there, or somebody who does not know the token, is a lost sandbox",
   await expect(nowhere).rejects.toMatchObject({ name: "SandboxLost" });
 });
 
-test("why a sandbox has gone is told at once, and not only after the longest wait", async () => {
+test.concurrent("why a sandbox has gone is told at once, and not only after the longest wait", async () => {
   const reason = new Failure("SandboxLost", "Spot took its machine back", { retryable: true });
   const client = dial(1, makeToken(), { lostAfterMs: 60_000, whyGone: async () => reason });
   await expect(client.call({ op: "status" })).rejects.toBe(reason);
 });
 
-test("a driver that is done stops calling", async () => {
+test.concurrent("a driver that is done stops calling", async () => {
   let asked = 0;
   const whyGone = async () => {
     asked += 1;

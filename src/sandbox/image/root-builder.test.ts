@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -37,7 +38,11 @@ beforeAll(() => {
   const base = { folder: "root", env: { FROM_BASE: "yes" } };
   writeFileSync(
     file,
-    JSON.stringify({ bases: { "small:1*": base }, cache: "cache", build: { env: { SECRET: "s" } } }),
+    JSON.stringify({
+      bases: { "small:1*": base },
+      cache: "cache",
+      build: { env: { SECRET: "s", HELD: "0" } },
+    }),
   );
   images = readImages(file);
   provider = createBubblewrapProvider();
@@ -250,9 +255,16 @@ describe("a layer", () => {
   });
 
   test("is not there when its builder was killed, and the next builder makes it", async () => {
-    put({ Dockerfile: "FROM small:1\nRUN echo half > /half; sleep 5; echo whole > /half" });
+    // Held until it is killed, by a variable that is no part of the layer's identity; the next builder is not.
+    const text = "FROM small:1\nRUN echo half > /half; sleep $HELD; echo whole > /half";
+    put({ Dockerfile: text });
+    const held = join(parent, "held.yaml");
+    writeFileSync(
+      held,
+      readFileSync(join(parent, "t1-images.yaml"), "utf8").replace('"HELD":"0"', '"HELD":"50"'),
+    );
     const script = new URL("../../../test/sandbox/hold-build.ts", import.meta.url).pathname;
-    const child = spawn(process.execPath, [script, join(parent, "t1-images.yaml"), context], {
+    const child = spawn(process.execPath, [script, held, context], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const building = join(images.cache, "building");
@@ -268,7 +280,7 @@ describe("a layer", () => {
     child.kill("SIGKILL");
     await new Promise(resolve => child.once("exit", resolve));
     expect(readdirSync(join(images.cache, "layers"))).toHaveLength(before);
-    const image = await build("FROM small:1\nRUN echo half > /half; sleep 5; echo whole > /half");
+    const image = await build(text);
     expect(await inside(image, "cat /half")).toBe("whole\n");
     expect(readdirSync(building).flatMap(name => readdirSync(join(building, name)))).toEqual([]);
   });
