@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { reportError } from "../../src/cli/exit-codes.ts";
 import { imageServices } from "../../src/cli/image-options.ts";
 import { openSandboxes, type SandboxKind } from "../../src/cli/sandbox-options.ts";
+import { Failure } from "../../src/failure/errors.ts";
 import type { ExitCode } from "../../src/failure/exit-code.ts";
 import { runGroup } from "../../src/pipeline/run-group.ts";
 import { type PhasePrefix, parsePhase, policyPrefix } from "../../src/store/keys.ts";
@@ -59,6 +60,7 @@ async function main(): Promise<void> {
         sandboxes,
         images,
         sampler,
+        signal: interruption.signal,
         holder: { name: `driver of ${env.T1_EPISODES}`, process: currentProcess() },
         onEpisode: ({ episode, attempt, endReason, turnCount, failure }) =>
           console.log(JSON.stringify({ episode, attempt, endReason, turnCount, failure: failure?.name })),
@@ -79,12 +81,16 @@ async function openHere(kind: SandboxKind, imagesFile: string | undefined) {
  * Spot gives two minutes: sandboxes are ended, and what was not finished counts as not begun. Signals that follow the first
  * change nothing: a parent that is killed sends one for each of its threads.
  */
-function endEarly(deadlineSeconds: number, dispose: () => Promise<void>): { readonly end: () => void } {
+function endEarly(
+  deadlineSeconds: number,
+  dispose: () => Promise<void>,
+): { readonly signal: AbortSignal; readonly end: () => void } {
   const interrupted: ExitCode = 75;
-  let isLeaving = false;
+  const control = new AbortController();
+  const { signal } = control;
   const leave = (why: string) => () => {
-    if (isLeaving) return;
-    isLeaving = true;
+    if (signal.aborted) return;
+    control.abort(new Failure("DriverLost", `interrupted: ${why}`, { retryable: true }));
     console.error(JSON.stringify({ message: "interrupted", why }));
     ending = dispose().finally(() => process.exit(interrupted));
   };
@@ -92,9 +98,10 @@ function endEarly(deadlineSeconds: number, dispose: () => Promise<void>): { read
   const timer = setTimeout(leave("deadline"), deadlineSeconds * 1000);
   process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
   return {
+    signal,
     end: () => {
       clearTimeout(timer);
-      if (!isLeaving) process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
+      if (!signal.aborted) process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
     },
   };
 }

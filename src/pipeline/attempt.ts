@@ -45,7 +45,10 @@ export interface AttemptServices {
   readonly tokenizer: Tokenizer;
   /** Answers for one episode: the policy's, or a demonstration's. */
   readonly samplerFor: (prepared: PreparedTask) => Sampler;
-  readonly signal?: AbortSignal;
+  /** Cancels the episode, which then has no reward. */
+  readonly signal: AbortSignal;
+  /** Ends whoever plays it: an attempt that has not ended counts as not begun. `signal` is told of it too. */
+  readonly interruption: AbortSignal;
 }
 
 export interface AttemptInput {
@@ -61,7 +64,10 @@ export interface AttemptInput {
 /** A sandbox outlives every limit of its episode by this much before others may end it. */
 const LEASE_SLACK_MS = 3_600_000;
 
-/** @returns the record, as it was written */
+/**
+ * @returns the record, as it was written
+ * @throws the interruption's reason, and then nothing was written
+ */
 export async function runAttempt(input: AttemptInput, services: AttemptServices): Promise<EpisodeRecord> {
   const startedAt = new Date();
   const begun = performance.now();
@@ -70,6 +76,7 @@ export async function runAttempt(input: AttemptInput, services: AttemptServices)
   try {
     record = await playAndGrade(input, services, clock);
   } catch (error) {
+    services.interruption.throwIfAborted();
     if (!(error instanceof Failure)) throw error;
     const failure = {
       layer: error.layer,
@@ -108,9 +115,15 @@ async function playAndGrade(
   const deadlineMs = Date.now() + durations.reduce((sum, ms) => sum + ms, LEASE_SLACK_MS);
   const lease = { id: `${phase.replaceAll("/", ".")}${planned.episode}`, generation: attempt, deadlineMs };
   const sandbox = await services.sandboxes.create(prepared.spec, lease);
+  const { interruption } = services;
+  // What is being graded is told of nothing else.
+  const end = () => void sandbox[Symbol.asyncDispose]().then(undefined, () => undefined); // it is tried again below
+  interruption.addEventListener("abort", end);
   try {
+    interruption.throwIfAborted();
     return await playInside(sandbox, input, services, clock);
   } finally {
+    interruption.removeEventListener("abort", end);
     await sandbox[Symbol.asyncDispose]();
   }
 }
@@ -198,7 +211,7 @@ async function playSteps(
     };
     const outcome = await runEpisode(setup, { sampler, sandbox: inPhase(sandbox, step.networks.agent) });
     // Not the straggler rule: what played the episode was ended, and another one plays it again.
-    if (outcome.endReason === "cancelled" && signal?.reason instanceof Failure) throw signal.reason;
+    services.interruption.throwIfAborted();
     assertStarted(outcome);
     const gradedFrom = clock.elapsedMs();
     const graded =

@@ -22,7 +22,9 @@ export interface RunEpisodesInput {
   readonly layout: RouteLayout;
 }
 
-export interface RunEpisodesServices extends AttemptServices {
+export interface RunEpisodesServices extends Omit<AttemptServices, "signal" | "interruption"> {
+  /** Ends all episodes, as if those that have not ended had not been begun. */
+  readonly signal?: AbortSignal;
   readonly holder: { readonly name: string; readonly process?: ProcessIdentity };
   readonly onEpisode?: (record: EpisodeRecord) => void;
   /** Where other groups are played on the same machine: places that all of them share. */
@@ -37,31 +39,34 @@ const RETRY_MS = 500;
 export async function runEpisodes(input: RunEpisodesInput, services: RunEpisodesServices): Promise<void> {
   const { plan, config } = input;
   const { cutoff, slots = new EpisodeSlots(config.rollout.concurrency) } = services;
-  const signals = [cutoff?.signal, services.signal].filter(signal => signal !== undefined);
-  const signal = signals.length === 0 ? undefined : AbortSignal.any(signals);
-  let isBroken = false;
+  // An error of one episode ends the group, and so does whoever ends us.
+  const broken = new AbortController();
+  const interruption = anyOf(broken.signal, services.signal);
+  const signal = anyOf(interruption, cutoff?.signal);
   const play = async (planned: PlannedEpisode): Promise<void> => {
-    // What broke one episode off ends the group, and so does whoever ends us: nothing more is begun.
-    if (isBroken || services.signal?.aborted) return;
+    if (interruption.aborted) return;
     try {
-      const record = await settle(input, planned, { ...services, signal });
+      const record = await settle(input, planned, { ...services, signal, interruption });
       if (record === undefined) return;
       cutoff?.count(record);
       services.onEpisode?.(record);
     } catch (error) {
-      isBroken = true;
-      throw error;
+      broken.abort(error);
     }
   };
   await Promise.all(plan.map(planned => slots.hold(() => play(planned))));
-  services.signal?.throwIfAborted();
+  interruption.throwIfAborted();
+}
+
+function anyOf(signal: AbortSignal, other: AbortSignal | undefined): AbortSignal {
+  return other === undefined ? signal : AbortSignal.any([signal, other]);
 }
 
 /** Brings one episode to an attempt that counts. @returns undefined when it was brought there earlier */
 async function settle(
   input: RunEpisodesInput,
   planned: PlannedEpisode,
-  services: RunEpisodesServices,
+  services: RunEpisodesServices & AttemptServices,
 ): Promise<EpisodeRecord | undefined> {
   const { phase, config, prepared: all } = input;
   const { store, holder } = services;
@@ -79,5 +84,6 @@ async function settle(
     if (record.failure === undefined || !record.failure.retryable || failures + 1 >= config.rollout.attempts)
       return record;
     await sleep(RETRY_MS * 2 ** failures);
+    services.interruption.throwIfAborted();
   }
 }

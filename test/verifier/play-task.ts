@@ -56,6 +56,8 @@ export interface Played {
   readonly store: ObjectStore;
 }
 
+const NEVER = new AbortController().signal;
+
 /** Writes tasks, plays them, and leaves nothing behind. */
 export class TaskStage implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "t1-stage-"));
@@ -113,7 +115,10 @@ export class TaskStage implements AsyncDisposable {
         config: { agent: AGENT, sampling: { temperature: 1, topP: 1, topK: 0 }, verifier },
         policy: { version: 0, prefix: "policies/000000/" },
       },
-      { store, sandboxes: this.#provider, chat, tokenizer, samplerFor: () => inTurn(scripts) },
+      {
+        ...{ store, sandboxes: this.#provider, chat, tokenizer, samplerFor: () => inTurn(scripts) },
+        ...{ signal: NEVER, interruption: NEVER },
+      },
     );
     const at = attemptPrefix(episodePrefix(phase, 0), 1);
     const turns = record.failure ? [] : await readJsonLines(store, transcriptKey(at), TranscriptTurn);
