@@ -13,11 +13,10 @@ import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
-import { withLocalRun } from "./local-runner.ts";
+import { type LocalTaskOptions, processesOption } from "./local-options.ts";
 import { jsonOption, print } from "./output.ts";
 import { parseNumber, parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
-import { type LocalTaskOptions, localOptions, processesOption } from "./run-locally.ts";
 import { samplerOption } from "./sampler-option.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
 import { storeOption } from "./store-option.ts";
@@ -61,6 +60,8 @@ export function addEvaluateCommand(program: Command): void {
       const nameOf = (of: number): string => `${pool}-v${`${of}`.padStart(6, "0")}-x${options.episodes}`;
       const { config } = await readRun(store, run);
       const progress = new Progress({ stream: process.stderr });
+      const { withLocalRun } = await import("./local-runner.ts");
+      const { localOptions } = await import("./run-locally.ts");
       const result = await withLocalRun(
         store,
         run,

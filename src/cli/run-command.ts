@@ -9,16 +9,10 @@ import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { advanceState, readState } from "../store/run-state.ts";
 import { imagesOption } from "./image-options.ts";
+import { type LocalTaskOptions, overlapOption, processesOption } from "./local-options.ts";
 import { jsonOption, print } from "./output.ts";
 import { readConfig } from "./read-config.ts";
 import { listRuns, RUN_COLUMNS, readableRuns, runRow } from "./run-list.ts";
-import {
-  type LocalTaskOptions,
-  overlapOption,
-  processesOption,
-  resumeLocally,
-  startLocally,
-} from "./run-locally.ts";
 import { samplerOption } from "./sampler-option.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
 import { budgetOption, isOnStack, refuseUnheard, seconds, stackOption } from "./stack-option.ts";
@@ -65,6 +59,7 @@ export function addRunCommand(program: Command): void {
         if (isOnStack(options)) return (await onStack()).startOnStack(configFile, options);
         const opened = await openStore(options.local);
         const config = parseRunConfig(await readConfig(configFile), configFile, options.set);
+        const { startLocally } = await import("./run-locally.ts");
         await startLocally(
           opened,
           { run: options.name, config, configFile, mayBeThere: options.continue === true },
@@ -84,6 +79,7 @@ export function addRunCommand(program: Command): void {
     .action(async (run: string, options: RunOptions) => {
       if (isOnStack(options)) return (await onStack()).resumeOnStack(run, options);
       const opened = await openStore(options.local, "change");
+      const { resumeLocally } = await import("./run-locally.ts");
       await resumeLocally(opened, run, options);
       await finish(opened, run, options);
     });

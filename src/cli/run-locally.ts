@@ -1,6 +1,5 @@
 // `t1 run start` and `t1 run resume` on this machine: the deployed run machine, with executors of this process.
 import "../tensor/no-telemetry.ts";
-import { Option } from "commander";
 import * as ort from "onnxruntime-node";
 import type { RunConfig } from "../config/run-config.ts";
 import { assertCanGoOn } from "../pipeline/checkpoints.ts";
@@ -11,33 +10,10 @@ import { assertSameConfig, startRun } from "../pipeline/start-run.ts";
 import { runKey } from "../store/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { advanceState, readState } from "../store/run-state.ts";
+import type { LocalTaskOptions } from "./local-options.ts";
 import { type LocalOptions, withLocalRun } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
 import { showRun } from "./run-progress.ts";
-import type { SamplerKind } from "./sampler-option.ts";
-import type { SandboxKind } from "./sandbox-options.ts";
-
-export interface LocalTaskOptions {
-  readonly sandboxes: SandboxKind;
-  readonly images?: string;
-  readonly processes?: boolean;
-  readonly sampler: SamplerKind;
-  readonly overlap?: boolean;
-}
-
-export function overlapOption(): Option {
-  return new Option(
-    "--overlap",
-    "play the next iteration's episodes while this one is trained (one-step asynchrony), in the whole run",
-  );
-}
-
-export function processesOption(): Option {
-  return new Option(
-    "--processes",
-    "run drivers and training jobs as processes with their containers' entry points, instead of in this process",
-  );
-}
 
 export async function startLocally(
   store: ObjectStore,

@@ -1,7 +1,5 @@
 // Where sandboxes come from: the option that chooses, and the provider that it means.
 import { Option } from "commander";
-import { createBubblewrapProvider } from "../sandbox/bubblewrap/provider.ts";
-import { createDockerProvider } from "../sandbox/docker/provider.ts";
 import type { SandboxProvider } from "../sandbox/sandbox.ts";
 
 const SANDBOX_KINDS = ["bubblewrap", "docker"] as const;
@@ -19,5 +17,6 @@ export function sandboxesOption(): Option {
 
 /** @throws InputError when this machine cannot make such sandboxes, with what would allow it */
 export async function openSandboxes(kind: SandboxKind): Promise<SandboxProvider> {
-  return kind === "docker" ? createDockerProvider() : createBubblewrapProvider();
+  if (kind === "docker") return (await import("../sandbox/docker/provider.ts")).createDockerProvider();
+  return (await import("../sandbox/bubblewrap/provider.ts")).createBubblewrapProvider();
 }
