@@ -60,7 +60,7 @@ async function main(): Promise<void> {
         sandboxes,
         images,
         sampler,
-        signal: interruption.signal,
+        interruption: interruption.signal,
         holder: { name: `driver of ${env.T1_EPISODES}`, process: currentProcess() },
         onEpisode: ({ episode, attempt, endReason, turnCount, failure }) =>
           console.log(JSON.stringify({ episode, attempt, endReason, turnCount, failure: failure?.name })),

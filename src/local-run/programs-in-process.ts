@@ -22,7 +22,7 @@ const TrainEnvironment = z.object({
 
 /** Drivers of one process play their groups with the same sampler, sandboxes and prepared tasks. */
 export function driverInProcess(
-  services: Omit<RunGroupServices, "shared" | "slots" | "cutoff" | "signal"> & {
+  services: Omit<RunGroupServices, "shared" | "slots" | "cutoff" | "interruption"> & {
     readonly shared: SharedGroups;
   },
 ): Program {
@@ -38,7 +38,12 @@ export function driverInProcess(
         policyVersion: env.T1_POLICY_VERSION,
         workFolder: "",
       },
-      { ...services, signal, slots: services.shared.slots, ...(cutoff !== undefined && { cutoff }) },
+      {
+        ...services,
+        interruption: signal,
+        slots: services.shared.slots,
+        ...(cutoff !== undefined && { cutoff }),
+      },
     );
   });
 }

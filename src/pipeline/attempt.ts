@@ -66,7 +66,7 @@ const LEASE_SLACK_MS = 3_600_000;
 
 /**
  * @returns the record, as it was written
- * @throws the interruption's reason, and then nothing was written
+ * @throws the interruption's reason, and then there is no record
  */
 export async function runAttempt(input: AttemptInput, services: AttemptServices): Promise<EpisodeRecord> {
   const startedAt = new Date();
@@ -116,7 +116,6 @@ async function playAndGrade(
   const lease = { id: `${phase.replaceAll("/", ".")}${planned.episode}`, generation: attempt, deadlineMs };
   const sandbox = await services.sandboxes.create(prepared.spec, lease);
   const { interruption } = services;
-  // What is being graded is told of nothing else.
   const end = () => void sandbox[Symbol.asyncDispose]().then(undefined, () => undefined); // it is tried again below
   interruption.addEventListener("abort", end);
   try {

@@ -24,7 +24,7 @@ export interface RunEpisodesInput {
 
 export interface RunEpisodesServices extends Omit<AttemptServices, "signal" | "interruption"> {
   /** Ends all episodes, as if those that have not ended had not been begun. */
-  readonly signal?: AbortSignal;
+  readonly interruption?: AbortSignal;
   readonly holder: { readonly name: string; readonly process?: ProcessIdentity };
   readonly onEpisode?: (record: EpisodeRecord) => void;
   /** Where other groups are played on the same machine: places that all of them share. */
@@ -41,7 +41,7 @@ export async function runEpisodes(input: RunEpisodesInput, services: RunEpisodes
   const { cutoff, slots = new EpisodeSlots(config.rollout.concurrency) } = services;
   // An error of one episode ends the group, and so does whoever ends us.
   const broken = new AbortController();
-  const interruption = anyOf(broken.signal, services.signal);
+  const interruption = anyOf(broken.signal, services.interruption);
   const signal = anyOf(interruption, cutoff?.signal);
   const play = async (planned: PlannedEpisode): Promise<void> => {
     if (interruption.aborted) return;
@@ -83,7 +83,6 @@ async function settle(
     const record = await runAttempt({ ...input, planned, attempt, prepared }, services);
     if (record.failure === undefined || !record.failure.retryable || failures + 1 >= config.rollout.attempts)
       return record;
-    await sleep(RETRY_MS * 2 ** failures);
-    services.interruption.throwIfAborted();
+    await sleep(RETRY_MS * 2 ** failures, undefined, { signal: services.interruption });
   }
 }

@@ -29,7 +29,7 @@ export interface RunGroupInput {
 }
 
 export interface RunGroupServices
-  extends Pick<RunEpisodesServices, "holder" | "onEpisode" | "signal" | "slots" | "cutoff"> {
+  extends Pick<RunEpisodesServices, "holder" | "onEpisode" | "interruption" | "slots" | "cutoff"> {
   readonly store: ObjectStore;
   readonly sandboxes: SandboxProvider;
   readonly images: ImageServices;

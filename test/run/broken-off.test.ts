@@ -62,7 +62,7 @@ const sleeping = () => listProcesses().filter(({ words }) => words.includes(MARK
 async function play(
   command: string,
   generate: (answer: () => Promise<Generation>) => Promise<Generation>,
-  signal?: AbortSignal,
+  interruption?: AbortSignal,
 ): Promise<void> {
   const policy = { version: 0, prefix: policyPrefix("r", 0) };
   const { chat, tokenizer, layout } = await openText(store, policy, config());
@@ -81,7 +81,7 @@ async function play(
     {
       ...{ store, sandboxes: provider, images: imageServices(undefined, provider), sampler },
       holder: { name: "test" },
-      ...(signal !== undefined && { signal }),
+      ...(interruption !== undefined && { interruption }),
     },
   );
 }
