@@ -3,7 +3,12 @@ import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import type { Sandbox, SandboxProvider, SandboxSpec } from "../sandbox/sandbox.ts";
 import { LOG_FOLDER, TESTS_FOLDER } from "../verifier/run-tests.ts";
-import { runVerifier, type VerifierMode, type VerifierRun } from "../verifier/run-verifier.ts";
+import {
+  runVerifier,
+  type VerifierMode,
+  type VerifierRun,
+  type VerifierServices,
+} from "../verifier/run-verifier.ts";
 import { inPhase } from "./phase-network.ts";
 import type { PreparedTask } from "./prepare.ts";
 import type { PreparedStep } from "./prepare-steps.ts";
@@ -16,11 +21,15 @@ export interface GradeInput {
   readonly keepFiles: boolean;
 }
 
-/** @throws Failure as runVerifier does */
+export interface GradeServices extends Pick<VerifierServices, "interruption"> {
+  readonly sandboxes: Pick<SandboxProvider, "create">;
+}
+
+/** @throws as runVerifier does */
 export async function gradeStep(
   sandbox: Sandbox,
   { prepared: { spec, steps }, index, mode, keepFiles }: GradeInput,
-  { sandboxes }: { readonly sandboxes: Pick<SandboxProvider, "create"> },
+  { sandboxes, interruption }: GradeServices,
 ): Promise<VerifierRun> {
   const prepared = steps[index] ?? steps[0];
   assertOneNetwork(prepared, spec, mode);
@@ -47,6 +56,7 @@ export async function gradeStep(
         const { id, generation, deadlineMs } = sandbox.lease;
         return { id: `${id}.step${index}.verifier${count}`, generation, deadlineMs };
       },
+      interruption,
     },
   );
   // The agent goes on where the tests of this step were: it must not find them.

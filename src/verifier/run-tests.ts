@@ -37,10 +37,11 @@ const RECORD_LIMIT_BYTES = 1 << 20;
 /** A tar archive without entries: its end, two empty blocks (POSIX pax, "ustar Interchange Format"). */
 const NOTHING = new Uint8Array(1024);
 
-/** @throws Failure when the sandbox is lost, SandboxBroken among them */
+/** @throws Failure when the sandbox is lost, SandboxBroken among them; the interruption's reason */
 export async function runTests(
   sandbox: Sandbox,
   { tests, env, user, timeoutMs }: TestScript,
+  interruption: AbortSignal | undefined,
 ): Promise<TestRun> {
   const startedAt = performance.now();
   // Whatever was made of them. Tests that come with the image stay where they are.
@@ -62,6 +63,7 @@ export async function runTests(
     writable: [LOG_FOLDER],
     ...{ timeoutMs, env, user },
     outputLimitBytes: OUTPUT_LIMIT_BYTES,
+    ...(interruption !== undefined && { signal: interruption }),
   });
   // What the script has started could still write into the reports.
   await sandbox.killAgents();

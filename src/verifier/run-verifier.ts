@@ -40,6 +40,8 @@ export interface VerifierServices {
   readonly sandboxes: Pick<SandboxProvider, "create">;
   /** A lease for another sandbox of this grading. */
   readonly nextLease: () => Lease;
+  /** Breaks the tests off, wherever they run. */
+  readonly interruption?: AbortSignal | undefined;
 }
 
 export interface VerifierRun extends Pick<TestRun, "report" | "files"> {
@@ -55,8 +57,10 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 const ALWAYS_LEFT_OUT: ReadonlySet<TamperKind> = new Set(["planted_report", "planted_tests"]);
 
 /**
+ * Whatever the agent can have caused is a report with a cause.
+ *
  * @throws Failure when a sandbox is lost or cannot be had, and VerifierBootstrapFailed when the tests do not even start in
- * a sandbox that no agent has touched; whatever the agent can have caused is a report with a cause
+ * a sandbox that no agent has touched; the interruption's reason
  */
 export async function runVerifier(
   sandbox: Sandbox,
@@ -157,7 +161,7 @@ class Grading {
   async #attempt(place: Sandbox | { readonly refused: string }): Promise<TestRun> {
     if ("refused" in place) return notRun("changes_not_carried", place.refused);
     try {
-      return await runTests(place, this.#input.script);
+      return await runTests(place, this.#input.script, this.#services.interruption);
     } catch (error) {
       return brokenSandbox(error);
     }

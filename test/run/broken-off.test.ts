@@ -1,6 +1,6 @@
 // Episodes that are broken off, by what is wrong with another one of their group or by whoever ends the driver: they count
 // as not begun, nothing of them goes on, and whoever plays the group again has all its attempts.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -43,20 +43,24 @@ afterAll(async () => {
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "t1-broken-off-"));
   store = await openStore(folder);
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const phase = iterationPrefix("r", 0);
+const config = (pool = tiny.pool) =>
+  parseRunConfig(readFileSync(tiny.config, "utf8"), tiny.config, [`tasks.pool=${pool}`]);
+const sleeping = () => listProcesses().filter(({ words }) => words.includes(MARK)).length;
+
+async function plan(pool?: string): Promise<void> {
   await startRun(
     {
-      ...{ run: "r", config: config(), configFile: tiny.config },
+      ...{ run: "r", config: config(pool), configFile: tiny.config },
       ...{ software: describeSoftware("0"), createdAt: new Date(0) },
     },
     { store },
   );
   await planIteration({ run: "r", iteration: 0 }, { store });
-});
-afterEach(() => rmSync(folder, { recursive: true }));
-
-const phase = iterationPrefix("r", 0);
-const config = () => parseRunConfig(readFileSync(tiny.config, "utf8"), tiny.config);
-const sleeping = () => listProcesses().filter(({ words }) => words.includes(MARK)).length;
+}
 
 /** Plays all episodes, with this command as each answer. @param generate may do something else before it */
 async function play(
@@ -93,6 +97,7 @@ async function recorded(): Promise<readonly EpisodeRecord[]> {
 }
 
 test("an error of one episode breaks off the others, and none of them is recorded", async () => {
+  await plan();
   let asked = 0;
   const played = play(`sleep ${MARK}`, async answer => {
     asked += 1;
@@ -106,6 +111,7 @@ test("an error of one episode breaks off the others, and none of them is recorde
 });
 
 test("whoever ends a driver breaks off its episodes, which another driver plays as if none had been begun", async () => {
+  await plan();
   const stop = new AbortController();
   const played = play(`sleep ${MARK}`, answer => answer(), stop.signal);
   const ended = expect(played).rejects.toMatchObject({ name: "DriverLost" });
@@ -117,4 +123,19 @@ test("whoever ends a driver breaks off its episodes, which another driver plays 
   await play("true", answer => answer());
   const records = await recorded();
   expect(records.map(({ failure }) => failure)).toEqual(EPISODES.map(() => undefined));
+});
+
+test("episodes that are being graded are broken off as well", { timeout: 20_000 }, async () => {
+  const pool = join(folder, "pool");
+  cpSync(tiny.pool, pool, { recursive: true });
+  for (const task of readdirSync(pool)) writeFileSync(join(pool, task, "tests/test.sh"), `sleep ${MARK}\n`);
+  await plan(pool);
+  const stop = new AbortController();
+  const played = play("true", answer => answer(), stop.signal);
+  const ended = expect(played).rejects.toMatchObject({ name: "DriverLost" });
+  await expect.poll(sleeping, { timeout: 10_000 }).toBe(EPISODES.length);
+  stop.abort(new Failure("DriverLost", "its task was stopped", { retryable: false }));
+  await ended;
+  expect(sleeping()).toBe(0);
+  expect(await recorded()).toEqual([]);
 });
