@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { Failure } from "../../failure/errors.ts";
 import { maskLeaks } from "../leaking-descriptors.ts";
+import { BackgroundProcess } from "./background-process.ts";
 import type { BwrapSetup } from "./bwrap-options.ts";
 import type { FirstProcess } from "./first-process.ts";
 import type { Host } from "./host.ts";
@@ -43,12 +44,12 @@ function ownersOf(isImage: boolean): "ignored" | "kept" {
 export class Spawner {
   readonly pipes: NamedPipes;
   readonly #process: ChildProcessByStdio<Socket, Socket, null>;
+  readonly #background: BackgroundProcess;
   readonly #exited: Promise<void>;
   readonly #porters = new Map<string, Porter>();
   readonly #piped = new Map<string, (errno: number | undefined) => void>();
   #lastPorter = 0;
   #isGone = false;
-  #awaitedCount = 0;
   /** The beginning of an answer whose rest has not come yet. */
   #unfinished = "";
 
@@ -71,8 +72,7 @@ export class Spawner {
     void this.#exited.then(() => this.#lose());
     child.stdin.on("error", () => undefined); // it has ended
     child.stdout.setEncoding("utf8").on("data", (text: string) => this.#receive(text));
-    // A driver that has nothing more to do may end without a word, and its sandboxes with it.
-    this.#keepDriverAlive(false);
+    this.#background = new BackgroundProcess(() => [child, child.stdin, child.stdout]);
   }
 
   get isGone(): boolean {
@@ -107,15 +107,8 @@ export class Spawner {
   }
 
   /** Keeps this process alive while it waits for what depends on answers of the spawner. */
-  async awaited<Result>(work: Promise<Result>): Promise<Result> {
-    this.#awaitedCount += 1;
-    this.#keepDriverAlive(true);
-    try {
-      return await work;
-    } finally {
-      this.#awaitedCount -= 1;
-      if (this.#awaitedCount === 0) this.#keepDriverAlive(false);
-    }
+  awaited<Result>(work: Promise<Result>): Promise<Result> {
+    return this.#background.awaited(work);
   }
 
   async #makePipes(first: number, count: number): Promise<void> {
@@ -128,13 +121,6 @@ export class Spawner {
     if (errno === 0) return;
     if (errno === undefined) throw ended();
     throw new Failure("SandboxUnavailable", `no pipes for commands (errno ${errno})`, { retryable: true });
-  }
-
-  #keepDriverAlive(isBusy: boolean): void {
-    for (const part of [this.#process, this.#process.stdin, this.#process.stdout]) {
-      if (isBusy) part.ref();
-      else part.unref();
-    }
   }
 
   #send(fields: readonly string[]): void {

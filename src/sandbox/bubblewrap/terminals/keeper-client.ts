@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "../../../failure/errors.ts";
 import { openRunFolder } from "../../run-folder.ts";
+import { BackgroundProcess } from "../background-process.ts";
 import {
   type CallName,
   decodeError,
@@ -19,10 +20,10 @@ interface Pending {
 
 export class KeeperClient {
   readonly #process: ChildProcess;
+  readonly #background: BackgroundProcess;
   readonly #exited = Promise.withResolvers<void>();
   readonly #pending = new Map<number, Pending>();
   #lastCall = 0;
-  #awaitedCount = 0;
   #isGone = false;
 
   constructor() {
@@ -39,8 +40,7 @@ export class KeeperClient {
     this.#process.on("message", message => this.#receive(KeeperReply.parse(message)));
     this.#process.on("exit", () => this.#lose());
     this.#process.on("error", () => this.#lose()); // it could not be started
-    // A driver that has nothing more to do may end without a word: the keeper then ends too.
-    this.#keepDriverAlive(false);
+    this.#background = new BackgroundProcess(() => [this.#process, this.#process.channel]);
   }
 
   get isGone(): boolean {
@@ -61,7 +61,7 @@ export class KeeperClient {
     });
     try {
       // The keeper's handler of this name has this type.
-      return (await this.#awaited(answered)) as Awaited<ReturnType<KeeperCalls[Name]>>;
+      return (await this.#background.awaited(answered)) as Awaited<ReturnType<KeeperCalls[Name]>>;
     } finally {
       this.#pending.delete(call);
     }
@@ -71,26 +71,8 @@ export class KeeperClient {
   async close(): Promise<void> {
     if (this.#isGone) return;
     if (this.#process.connected) this.#process.disconnect();
-    await this.#awaited(this.#exited.promise);
-  }
-
-  /** Keeps this process alive meanwhile. The keeper's end comes some time after that of the channel. */
-  async #awaited<Result>(work: Promise<Result>): Promise<Result> {
-    this.#awaitedCount += 1;
-    this.#keepDriverAlive(true);
-    try {
-      return await work;
-    } finally {
-      this.#awaitedCount -= 1;
-      if (this.#awaitedCount === 0) this.#keepDriverAlive(false);
-    }
-  }
-
-  #keepDriverAlive(isBusy: boolean): void {
-    for (const part of [this.#process, this.#process.channel]) {
-      if (isBusy) part?.ref();
-      else part?.unref();
-    }
+    // It comes some time after the end of the channel.
+    await this.#background.awaited(this.#exited.promise);
   }
 
   /** What cannot be sent any more is answered by the keeper's end. */
