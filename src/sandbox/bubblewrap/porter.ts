@@ -34,8 +34,8 @@ export interface CommandEnd {
 
 export interface StartedCommand {
   /**
-   * Rejects with Failure SandboxLost when the sandbox ends first, and with Failure
-   * SandboxUnavailable when this machine has no process left.
+   * Rejects with Failure SandboxLost when the sandbox ends first, and with Failure SandboxUnavailable when this machine has
+   * no process left.
    */
   readonly ended: Promise<CommandEnd>;
   /** Its number on this machine, from its start or its end; undefined when it has neither. */

@@ -6,10 +6,12 @@ import { OwnSandboxes } from "../own-sandboxes.ts";
 import type { Lease, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { packFiles } from "../tar.ts";
 import { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
+import type { FirstProcess } from "./first-process.ts";
 import { type Host, openHost } from "./host.ts";
 import { hostImageSetup } from "./host-image.ts";
 import { isolationProblem } from "./isolation.ts";
 import { removeEmptyFolder, sweepLeases, writeLease } from "./lease-files.ts";
+import type { Porter } from "./porter.ts";
 import { assertRootImage, ROOT_FOLDERS, rootImageSetup } from "./root-image.ts";
 import type { Entrance } from "./run-command.ts";
 import { Spawner } from "./spawner.ts";
@@ -66,7 +68,7 @@ export class BubblewrapProvider implements SandboxProvider {
     assertBubblewrapSpec(spec);
     const entrance = await this.#open(spec);
     const first = await entrance.porter.first;
-    const removeLease = await this.#leased(lease, entrance);
+    const removeLease = await this.#leased(lease, first, entrance.porter);
     const sandbox = new BubblewrapSandbox(
       { spec, lease },
       {
@@ -91,9 +93,9 @@ export class BubblewrapProvider implements SandboxProvider {
   }
 
   /** @returns removes the lease's file */
-  async #leased(lease: Lease, { porter }: Entrance): Promise<() => void> {
+  async #leased(lease: Lease, first: FirstProcess, porter: Porter): Promise<() => void> {
     try {
-      return writeLease(this.#host.runFolder.leases, lease, await porter.first);
+      return writeLease(this.#host.runFolder.leases, lease, first);
     } catch (error) {
       await porter.end(); // nobody else knows of it
       const detail = `no file for a lease: ${error}`;

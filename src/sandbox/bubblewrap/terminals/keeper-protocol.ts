@@ -22,6 +22,7 @@ export interface KeeperCalls {
   closed(terminal: number): Promise<void>;
   /** Ends its shell. What it has shown can still be read. */
   kill(terminal: number): Promise<void>;
+  /** Once: it is forgotten then. */
   close(terminal: number): Promise<void>;
 }
 export type CallName = keyof KeeperCalls;

@@ -30,9 +30,9 @@ const handlers: KeeperCalls = {
   view: number => terminal(number).view(),
   resize: (number, columns, rows) => terminal(number).resize(columns, rows),
   closed: async number => terminal(number).closed,
-  kill: async number => terminals.get(number)?.kill(),
+  kill: number => terminal(number).kill(),
   close: async number => {
-    await terminals.get(number)?.[Symbol.asyncDispose]();
+    await terminal(number)[Symbol.asyncDispose]();
     terminals.delete(number);
   },
 };
