@@ -1,26 +1,20 @@
 // What becomes of sandboxes when their driver, a process that it needs for them, or their time comes to an end.
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { spawnerHere } from "../../../test/sandbox/local-sandboxes.ts";
+import { hostSpec, spawnerHere } from "../../../test/sandbox/local-sandboxes.ts";
 import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
 import { makeRootFolder } from "../../../test/sandbox/root-folder.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { startTime } from "./first-process.ts";
 import { createBubblewrapProvider } from "./provider.ts";
 
-const SPEC = {
-  image: { kind: "host", files: [] },
-  workdir: "/app",
-  env: {},
-  network: "none",
-  diskBytes: 1 << 20,
-} as const;
+const SPEC = hostSpec(1 << 20);
 const HOLD = fileURLToPath(new URL("../../../test/sandbox/hold-sandbox.ts", import.meta.url));
 const PATIENCE = { timeout: 8_000 };
 /** How long a driver's sandbox may live: no test takes as long. */
@@ -42,7 +36,7 @@ afterEach(async () => {
   rmSync(runParent, { recursive: true, force: true });
 });
 
-async function open(): Promise<SandboxProvider> {
+function open(): SandboxProvider {
   const provider = createBubblewrapProvider(runParent);
   providers.push(provider);
   return provider;
@@ -58,7 +52,6 @@ async function startDriver(id = "held") {
   const command = `setsid sleep ${mark} >/dev/null 2>&1 & sleep ${mark} >/dev/null 2>&1 &`;
   const driver = spawn(process.execPath, [HOLD, runParent, id, `${HOUR_MS}`, command], {
     stdio: ["pipe", "pipe", "inherit"], // it ends with its input, should this process be killed
-    env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), `t1-${process.getuid?.()}`, "compile-cache") },
   });
   drivers.push(driver);
   const exited = once(driver, "exit").then(() => Promise.reject(new Error("the driver ended")));
@@ -104,7 +97,7 @@ test.each(["", ", and what starts sandboxes with it,"])(
     await expect.poll(left, PATIENCE).toBe(0);
     await expect.poll(() => startTime(spawner), PATIENCE).toBeUndefined();
     expect(leaseFiles()).toHaveLength(1);
-    const next = await open();
+    const next = open();
     await expect.poll(() => next.sweep(), PATIENCE).toEqual(["of the dead"]);
     expect(leaseFiles()).toHaveLength(0);
     expect(await next.sweep()).toEqual([]);
@@ -217,8 +210,7 @@ test("a driver that hangs loses its sandboxes to whoever sweeps after their dead
 }, async () => {
   const { driver, left } = await startDriver("hanging");
   hang(driver);
-  const other = createBubblewrapProvider(runParent); // it sweeps by the clock of this process
-  providers.push(other);
+  const other = open(); // it sweeps by the clock of this process
   expect(await other.sweep()).toEqual([]);
   expect(left()).toBe(2);
   vi.setSystemTime(Date.now() + HOUR_MS);
@@ -229,16 +221,16 @@ test("a driver that hangs loses its sandboxes to whoever sweeps after their dead
 
 test("a sandbox of a living driver is not swept", async () => {
   const { left } = await startDriver();
-  expect(await (await open()).sweep()).toEqual([]);
+  expect(await open().sweep()).toEqual([]);
   expect(left()).toBe(2);
 });
 
 test("nobody adopts a sandbox: it ends with its driver", async () => {
-  expect(await (await open()).adopt(lease())).toBeUndefined();
+  expect(await open().adopt(lease())).toBeUndefined();
 });
 
 test("what starts sandboxes takes them along when it is killed, and the next ones have another", async () => {
-  const provider = await open();
+  const provider = open();
   const sandbox = await provider.create(SPEC, lease());
   const running = sandbox.exec("sleep 30", { timeoutMs: 10_000 });
   const lost = expect(running).rejects.toMatchObject({ name: "SandboxLost", retryable: true });
@@ -249,60 +241,8 @@ test("what starts sandboxes takes them along when it is killed, and the next one
   expect((await next.exec("true", { timeoutMs: 1000 })).end).toEqual({ kind: "exited", exitCode: 0 });
 });
 
-test("terminals are lost with the process that keeps them, the sandbox is not, and the next ones have another", async () => {
-  const provider = await open();
-  const sandbox = await provider.create(SPEC, lease());
-  const terminal = await sandbox.terminal({ columns: 80, rows: 24 });
-  process.kill(onlyChild(process.pid, "keeper.ts"), "SIGKILL");
-  await terminal.closed;
-  await expect(terminal.send("exit\n")).rejects.toMatchObject({ name: "SandboxLost", retryable: true });
-  const next = await sandbox.terminal({ columns: 80, rows: 24 });
-  await next.send("echo $((6*7))\n");
-  await expect.poll(() => next.screen(), PATIENCE).toContain("42");
-  await next[Symbol.asyncDispose]();
-});
-
-test("a provider whose keeper of terminals has just been killed is disposed of, also twice at once", async () => {
-  const provider = createBubblewrapProvider(runParent);
-  const sandbox = await provider.create(SPEC, lease());
-  await sandbox.terminal({ columns: 80, rows: 24 });
-  await sandbox[Symbol.asyncDispose]();
-  process.kill(onlyChild(process.pid, "keeper.ts"), "SIGKILL");
-  await new Promise(resolve => setImmediate(resolve)); // its channel has closed by now, and its end is not heard
-  await Promise.all([provider[Symbol.asyncDispose](), provider[Symbol.asyncDispose]()]);
-});
-
-test("a terminal whose shell has ended is let go of with its sandbox", async () => {
-  const sandbox = await (await open()).create(SPEC, lease());
-  const terminal = await sandbox.terminal({ columns: 80, rows: 24 });
-  await terminal.send("exit\n");
-  await terminal.closed;
-  await terminal.readNew();
-  await sandbox[Symbol.asyncDispose]();
-  await expect(terminal.readNew()).rejects.toMatchObject({ name: "SandboxLost" });
-});
-
-test("a machine that has no terminal left is a Failure, and not the end of those that are there", async () => {
-  const sandbox = await (await open()).create(SPEC, lease());
-  const terminal = await sandbox.terminal({ columns: 80, rows: 24 });
-  const keeper = onlyChild(process.pid, "keeper.ts");
-  execFileSync("prlimit", ["--pid", `${keeper}`, "--nofile=16"]);
-  const refused = sandbox.terminal({ columns: 80, rows: 24 });
-  await expect(refused).rejects.toMatchObject({ name: "SandboxUnavailable", retryable: true });
-  await terminal.send("echo $((6*7))\n");
-  await expect.poll(() => terminal.screen(), PATIENCE).toContain("42");
-});
-
-test("the process that keeps terminals has nothing of this one's environment", async () => {
-  const sandbox = await (await open()).create(SPEC, lease());
-  await sandbox.terminal({ columns: 80, rows: 24 });
-  const environment = readFileSync(`/proc/${onlyChild(process.pid, "keeper.ts")}/environ`, "utf8");
-  for (const variable of environment.split("\0").filter(text => text !== ""))
-    expect(variable).toMatch(/^NODE_(COMPILE_CACHE|CHANNEL_)/);
-});
-
 test("a driver that was busy when a command ended in time does not take it for a slow one", async () => {
-  const sandbox = await (await open()).create(SPEC, lease());
+  const sandbox = await open().create(SPEC, lease());
   const running = sandbox.exec("sleep 0.1", { timeoutMs: 1_000 });
   await sleep(50); // it is under way
   const until = performance.now() + 1_500;
@@ -314,13 +254,13 @@ test("a driver that was busy when a command ended in time does not take it for a
 });
 
 test("a first process that is gone is a lost sandbox, not a failed command", async () => {
-  const provider = await open();
+  const provider = open();
   const sandbox = await provider.create(SPEC, lease());
   const bwrap = onlyChild(onlyChild(spawnerHere()), "--block-fd");
   const first = onlyChild(bwrap);
   const running = sandbox.exec("sleep 30", { timeoutMs: 10_000 });
   const lost = expect(running).rejects.toMatchObject({ name: "SandboxLost" });
-  await new Promise(resolve => setTimeout(resolve, 100));
+  await sleep(100);
   process.kill(first, "SIGKILL");
   await lost;
   await expect(sandbox.exec("true", { timeoutMs: 1000 })).rejects.toMatchObject({ name: "SandboxLost" });
