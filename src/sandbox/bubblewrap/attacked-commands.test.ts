@@ -4,12 +4,12 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import {
+  bubblewrapSandboxes,
   hostSpec,
-  localSandboxes,
   porterHere,
   run,
   spawnerHere,
-} from "../../../test/sandbox/local-sandboxes.ts";
+} from "../../../test/sandbox/bubblewrap-sandboxes.ts";
 import { listProcesses } from "../../../test/sandbox/processes.ts";
 import { capturedText } from "../captured-text.ts";
 import type { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
@@ -20,7 +20,7 @@ const PATIENCE = { timeout: 8_000 };
 // arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h
 const [PTRACE, PRLIMIT] = process.arch === "arm64" ? [117, 261] : [101, 302];
 
-const sandboxes = localSandboxes("attacked", hostSpec(4 << 20));
+const sandboxes = bubblewrapSandboxes("attacked", hostSpec(4 << 20));
 
 async function create(): Promise<{ readonly sandbox: BubblewrapSandbox; readonly porter: number }> {
   const sandbox = await sandboxes.create();

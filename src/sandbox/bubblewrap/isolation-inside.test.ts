@@ -1,7 +1,7 @@
 // What a hostile command may try. Each of these was possible with one of the ways to enter a sandbox that we did not take.
 import { existsSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { hostSpec } from "../../../test/sandbox/local-sandboxes.ts";
+import { hostSpec } from "../../../test/sandbox/bubblewrap-sandboxes.ts";
 import { capturedText } from "../captured-text.ts";
 import type { ExecResult, Sandbox, SandboxProvider } from "../sandbox.ts";
 import { createBubblewrapProvider } from "./provider.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { hostSpec, spawnerHere } from "../../../test/sandbox/local-sandboxes.ts";
+import { hostSpec, spawnerHere } from "../../../test/sandbox/bubblewrap-sandboxes.ts";
 import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
 import { makeRootFolder } from "../../../test/sandbox/root-folder.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  bubblewrapSandboxes,
   hostSpec,
-  localSandboxes,
   porterHere,
   run,
   spawnerHere,
-} from "../../../test/sandbox/local-sandboxes.ts";
+} from "../../../test/sandbox/bubblewrap-sandboxes.ts";
 import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
 import { hasCode } from "../../store/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
@@ -25,7 +25,7 @@ const SPEC = hostSpec(16 << 20);
 const PATIENCE = { timeout: 8_000 };
 const EXITED = { kind: "exited", exitCode: 0 };
 
-const { create, lease, endAll } = localSandboxes("spawner", SPEC);
+const { create, lease, endAll } = bubblewrapSandboxes("spawner", SPEC);
 
 async function output(
   sandbox: BubblewrapSandbox,

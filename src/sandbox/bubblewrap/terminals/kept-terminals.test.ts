@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { hostSpec } from "../../../../test/sandbox/local-sandboxes.ts";
+import { hostSpec } from "../../../../test/sandbox/bubblewrap-sandboxes.ts";
 import { onlyChild } from "../../../../test/sandbox/processes.ts";
 import { type BubblewrapProvider, createBubblewrapProvider } from "../provider.ts";
 

@@ -1,4 +1,4 @@
-// Bubblewrap sandboxes that the test's own process keeps, for tests that look at the processes around them.
+// Bubblewrap sandboxes for the tests of one file, and the processes around them.
 import { afterAll, afterEach, beforeAll } from "vitest";
 import type { BubblewrapSandbox } from "../../src/sandbox/bubblewrap/bubblewrap-sandbox.ts";
 import { type BubblewrapProvider, createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
@@ -27,7 +27,7 @@ export function porterHere(): number {
   return onlyChild(spawnerHere(), "t1");
 }
 
-export interface LocalSandboxes {
+export interface BubblewrapSandboxes {
   create(): Promise<BubblewrapSandbox>;
   /** Another with each call. */
   lease(): Lease;
@@ -35,8 +35,8 @@ export interface LocalSandboxes {
   endAll(): Promise<void>;
 }
 
-/** For the tests of one file. */
-export function localSandboxes(name: string, spec: SandboxSpec): LocalSandboxes {
+/** From one provider, which ends after the last test. */
+export function bubblewrapSandboxes(name: string, spec: SandboxSpec): BubblewrapSandboxes {
   let provider: BubblewrapProvider;
   const made: BubblewrapSandbox[] = [];
   let count = 0;
