@@ -53,7 +53,7 @@ const AT_ONCE = values["at-once"].split(",").map(Number);
 const contenders: readonly Contender[] = [
   plainShell(),
   bareBubblewrap(),
-  await ownBubblewrap(),
+  ownBubblewrap(),
   ...(values["swe-rex"] === undefined ? [] : [sweRex(values["swe-rex"])]),
   ...(image === undefined
     ? []

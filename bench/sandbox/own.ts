@@ -4,7 +4,7 @@ import { createDockerProvider } from "../../src/sandbox/docker/provider.ts";
 import type { SandboxImage, SandboxProvider } from "../../src/sandbox/sandbox.ts";
 import type { Box, Contender } from "./contender.ts";
 
-export async function ownBubblewrap(): Promise<Contender> {
+export function ownBubblewrap(): Contender {
   const image = { kind: "host", files: [] } as const;
   return contender("t1 bubblewrap", "bubblewrap", createBubblewrapProvider(), image);
 }

@@ -42,6 +42,7 @@ export function definitionsOf(templates: Templates): Record<string, UncheckedJso
     ]),
   );
 }
+
 /** A container by its name: of a task definition, or of the one job definition. */
 export function containerOf(templates: Templates, stack: string, name: string): UncheckedJson {
   for (const { Properties } of Object.values(templates[stack].Resources)) {

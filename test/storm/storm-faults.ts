@@ -146,8 +146,6 @@ export function killSandboxes(everyMs: number, log: StormLog): () => void {
 /** What starts sandboxes is a child of ours, and a porter a child of it. */
 function sandboxProcesses(): { readonly spawner: number | undefined; readonly sandboxes: readonly number[] } {
   const all = listProcesses();
-  const childrenOf = (pids: readonly (number | undefined)[]) =>
-    all.filter(({ parent }) => pids.includes(parent)).map(({ pid }) => pid);
   const spawner = all.find(({ parent, words }) => parent === process.pid && words[0] === "t1")?.pid;
-  return { spawner, sandboxes: childrenOf([spawner]) };
+  return { spawner, sandboxes: all.filter(({ parent }) => parent === spawner).map(({ pid }) => pid) };
 }
