@@ -9,11 +9,10 @@ import { hasCode } from "../store/file-errors.ts";
 import { addLeakingDescriptor } from "./leaking-descriptors.ts";
 import { OutputCapture } from "./output-capture.ts";
 import type { CapturedOutput, Terminal, TerminalOptions, TerminalView } from "./sandbox.ts";
+import { TERMINAL_NAME } from "./terminal-name.ts";
 
 const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
 const DEFAULT_HISTORY_LINES = 1000;
-/** The name under which terminfo describes what the screen understands. */
-export const TERMINAL_NAME = "xterm-256color";
 
 const DEFAULT_SEND_PATIENCE_MS = 5_000;
 const SEND_RETRY_MS = 2;

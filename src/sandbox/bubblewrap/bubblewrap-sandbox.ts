@@ -6,7 +6,6 @@ import { DeadlineTimer, LONGEST_TIMER_MS } from "../deadline-timer.ts";
 import { ownMemoryKills } from "../memory-kills.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { OutputPace } from "../output-pace.ts";
-import { TERMINAL_NAME } from "../pseudo-terminal.ts";
 import { RequestedCommands } from "../requested-commands.ts";
 import type {
   DownloadResult,
@@ -22,6 +21,7 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
+import { TERMINAL_NAME } from "../terminal-name.ts";
 import { packFolder, unpackInto } from "./archives.ts";
 import { broken } from "./broken.ts";
 import { entrypointStarted } from "./entrypoint.ts";
@@ -73,7 +73,7 @@ export class BubblewrapSandbox implements Sandbox {
   readonly #onEnd: () => void;
   readonly #requested = new RequestedCommands();
   readonly #running = new Set<Promise<unknown>>();
-  /** All that were ever asked for: one whose shell has ended is kept until it is disposed of. */
+  /** All that were ever asked for: of one whose shell has ended, what it has shown can be read until the sandbox ends. */
   readonly #terminals: Promise<KeptTerminal>[] = [];
   #killing: Promise<void> | undefined;
   readonly #changes = new SandboxChanges((argv, run) => this.runTool(argv, run));

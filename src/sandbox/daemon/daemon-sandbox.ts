@@ -4,7 +4,6 @@ import { randomUUID } from "node:crypto";
 import { Failure, InvariantError } from "../../failure/errors.ts";
 import { assertEnvironment, refusedCommand, shellWords, whyNotRunnable } from "../command-words.ts";
 import { LONGEST_TIMER_MS } from "../deadline-timer.ts";
-import { TERMINAL_NAME } from "../pseudo-terminal.ts";
 import { RequestedCommands } from "../requested-commands.ts";
 import type {
   DownloadResult,
@@ -16,6 +15,7 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
+import { TERMINAL_NAME } from "../terminal-name.ts";
 import { capturedOf } from "./captured-sizes.ts";
 import type { DaemonClient } from "./client.ts";
 import { DaemonTerminal, RefusedTerminal } from "./daemon-terminal.ts";
