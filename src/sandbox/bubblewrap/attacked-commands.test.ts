@@ -128,7 +128,7 @@ describe("commands that are stopped before they execute", () => {
   /** In perl: stops all until @held are five such. A pause, since a signal takes a moment. */
   const HOLD = `
     my @held;
-    until (@held >= 5) {
+    until (@held >= 2) {
       kill STOP => -1 for 1 .. 500;
       select undef, undef, undef, 0.01;
       @held = ();
@@ -138,7 +138,7 @@ describe("commands that are stopped before they execute", () => {
   /** Starts commands, of which some are held. */
   async function runUntil(sandbox: BubblewrapSandbox, isDone: () => boolean): Promise<readonly unknown[]> {
     const running: Promise<unknown>[] = [];
-    while (!isDone() && running.length < 500) {
+    while (!isDone() && running.length < 1_500) {
       running.push(run(sandbox, "true").catch(error => error));
       await new Promise(resolve => setTimeout(resolve, 5));
     }
@@ -150,7 +150,7 @@ describe("commands that are stopped before they execute", () => {
     const spawner = spawnerHere();
     await attack(sandbox, `${HOLD} sleep 60`);
     const held = () => listProcesses().filter(({ parent, words }) => parent === porter && words[0] === "t1");
-    const running = await runUntil(sandbox, () => held().length >= 5);
+    const running = await runUntil(sandbox, () => held().length >= 2);
     const inside = [...held(), ...listProcesses().filter(({ words }) => words.includes("/tmp/attack.pl"))];
     expect(inside.length).toBeGreaterThanOrEqual(2);
     const left = () => inside.filter(({ pid }) => startTime(pid) !== undefined);
