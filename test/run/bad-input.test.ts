@@ -351,7 +351,9 @@ describe("bad input", () => {
   /** Starts the run on a machine that was changed by a command, in namespaces of its own. */
   function onMachine(change: string) {
     const words = ["run", "start", tiny.config, "--name", "r", "--local", tiny.store];
-    return t1Through(["unshare", "-Urm", "sh", "-c", `${change} && exec "$@"`, "sh"], ...words);
+    // The user is root in there, and root's own folder for sandboxes may lie in the usual place.
+    const script = `${change} && TMPDIR='${tiny.folder}' exec "$@"`;
+    return t1Through(["unshare", "-Urm", "sh", "-c", script, "sh"], ...words);
   }
 });
 
