@@ -17,6 +17,8 @@ import { startTime } from "./first-process.ts";
 import { openHost } from "./host.ts";
 
 const PATIENCE = { timeout: 8_000 };
+/** A word of a command line that no other process of this machine has. */
+const OVER = "attack-on-commands-is-over";
 // arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h
 const [PTRACE, PRLIMIT] = process.arch === "arm64" ? [117, 261] : [101, 302];
 
@@ -128,7 +130,7 @@ describe("commands that are stopped before they execute", () => {
   /** In perl: stops all until @held are five such. A pause, since a signal takes a moment. */
   const HOLD = `
     my @held;
-    until (@held >= 2) {
+    until (@held >= 5) {
       kill STOP => -1 for 1 .. 500;
       select undef, undef, undef, 0.01;
       @held = ();
@@ -138,7 +140,7 @@ describe("commands that are stopped before they execute", () => {
   /** Starts commands, of which some are held. */
   async function runUntil(sandbox: BubblewrapSandbox, isDone: () => boolean): Promise<readonly unknown[]> {
     const running: Promise<unknown>[] = [];
-    while (!isDone() && running.length < 1_500) {
+    while (!isDone() && running.length < 500) {
       running.push(run(sandbox, "true").catch(error => error));
       await new Promise(resolve => setTimeout(resolve, 5));
     }
@@ -150,7 +152,7 @@ describe("commands that are stopped before they execute", () => {
     const spawner = spawnerHere();
     await attack(sandbox, `${HOLD} sleep 60`);
     const held = () => listProcesses().filter(({ parent, words }) => parent === porter && words[0] === "t1");
-    const running = await runUntil(sandbox, () => held().length >= 2);
+    const running = await runUntil(sandbox, () => held().length >= 5);
     const inside = [...held(), ...listProcesses().filter(({ words }) => words.includes("/tmp/attack.pl"))];
     expect(inside.length).toBeGreaterThanOrEqual(2);
     const left = () => inside.filter(({ pid }) => startTime(pid) !== undefined);
@@ -199,9 +201,9 @@ describe("commands that are stopped before they execute", () => {
        for (@held) { my $pidfd = syscall 434, $_ + 0, 0; syscall 448, $pidfd, 0 if $pidfd >= 0 }
        kill KILL => -1;
        close STDOUT;
-       exec 'sh', '-c', 'sleep 60', 'over';`,
+       exec 'sh', '-c', 'sleep 60', '${OVER}';`,
     );
-    const isOver = () => listProcesses().some(({ words }) => words.includes("over"));
+    const isOver = () => listProcesses().some(({ words }) => words.includes(OVER));
     await Promise.all(await runUntil(sandbox, isOver));
     const said = capturedText((await run(sandbox, "cat /tmp/said")).stdout)
       .trim()
