@@ -96,6 +96,18 @@ async function recorded(): Promise<readonly EpisodeRecord[]> {
   return Promise.all(records.map(key => readJson(store, key, EpisodeRecord)));
 }
 
+/** Plays until something sleeps in every episode, and ends the driver then. */
+async function playUntilStopped(command: string): Promise<void> {
+  const stop = new AbortController();
+  const played = play(command, answer => answer(), stop.signal);
+  const ended = expect(played).rejects.toMatchObject({ name: "DriverLost" });
+  await expect.poll(sleeping, { timeout: 10_000 }).toBe(EPISODES.length);
+  stop.abort(new Failure("DriverLost", "its task was stopped", { retryable: false }));
+  await ended;
+  expect(sleeping()).toBe(0);
+  expect(await recorded()).toEqual([]);
+}
+
 test("an error of one episode breaks off the others, and none of them is recorded", async () => {
   await plan();
   let asked = 0;
@@ -112,14 +124,7 @@ test("an error of one episode breaks off the others, and none of them is recorde
 
 test("whoever ends a driver breaks off its episodes, which another driver plays as if none had been begun", async () => {
   await plan();
-  const stop = new AbortController();
-  const played = play(`sleep ${MARK}`, answer => answer(), stop.signal);
-  const ended = expect(played).rejects.toMatchObject({ name: "DriverLost" });
-  await expect.poll(sleeping, { timeout: 10_000 }).toBe(EPISODES.length);
-  stop.abort(new Failure("DriverLost", "its task was stopped", { retryable: false }));
-  await ended;
-  expect(sleeping()).toBe(0);
-  expect(await recorded()).toEqual([]);
+  await playUntilStopped(`sleep ${MARK}`);
   await play("true", answer => answer());
   const records = await recorded();
   expect(records.map(({ failure }) => failure)).toEqual(EPISODES.map(() => undefined));
@@ -130,12 +135,5 @@ test("episodes that are being graded are broken off as well", { timeout: 20_000 
   cpSync(tiny.pool, pool, { recursive: true });
   for (const task of readdirSync(pool)) writeFileSync(join(pool, task, "tests/test.sh"), `sleep ${MARK}\n`);
   await plan(pool);
-  const stop = new AbortController();
-  const played = play("true", answer => answer(), stop.signal);
-  const ended = expect(played).rejects.toMatchObject({ name: "DriverLost" });
-  await expect.poll(sleeping, { timeout: 10_000 }).toBe(EPISODES.length);
-  stop.abort(new Failure("DriverLost", "its task was stopped", { retryable: false }));
-  await ended;
-  expect(sleeping()).toBe(0);
-  expect(await recorded()).toEqual([]);
+  await playUntilStopped("true");
 });
