@@ -257,16 +257,7 @@ export class BubblewrapSandbox implements Sandbox {
     await this.#killing;
     this.#assertAlive();
     this.#killsBefore = ownMemoryKills();
-    try {
-      return await this.#noted(runCommand(command, run, this.#entrance));
-    } finally {
-      // Also when it failed: only here is known which sandbox was lost, and why.
-      this.#assertAlive();
-    }
-  }
-
-  /** Whoever ends all that runs waits for it. */
-  async #noted<Result>(running: Promise<Result>): Promise<Result> {
+    const running = runCommand(command, run, this.#entrance);
     const settled = running.then(
       () => undefined,
       () => undefined,
@@ -276,6 +267,8 @@ export class BubblewrapSandbox implements Sandbox {
       return await running;
     } finally {
       this.#running.delete(settled);
+      // Also when it failed: only here is known which sandbox was lost, and why.
+      this.#assertAlive();
     }
   }
 
