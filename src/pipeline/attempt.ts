@@ -116,6 +116,7 @@ async function playAndGrade(
   const lease = { id: `${phase.replaceAll("/", ".")}${planned.episode}`, generation: attempt, deadlineMs };
   const sandbox = await services.sandboxes.create(prepared.spec, lease);
   const { interruption } = services;
+  // Set-up, health checks and what is read of a sandbox hear of it in no other way.
   const end = () => void sandbox[Symbol.asyncDispose]().then(undefined, () => undefined); // it is tried again below
   interruption.addEventListener("abort", end);
   try {
