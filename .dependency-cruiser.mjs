@@ -3,14 +3,17 @@
 const layers = [
   ["cli"],
   ["report"],
-  ["local-run"],
-  ["local", "stack"],
-  ["pipeline"],
+  ["local"],
+  ["asl", "deployment"],
+  ["task-gates"],
+  ["learning"],
+  ["rollout"],
+  ["run"],
   ["planning", "evaluation"],
   ["training"],
   ["agent"],
   ["verifier"],
-  ["sandbox"],
+  ["sandbox", "sandboxd", "image"],
   ["sampler"],
   ["trajectory"],
   ["model"],
@@ -18,6 +21,7 @@ const layers = [
   ["task"],
   ["config"],
   ["store"],
+  ["files"],
   ["safetensors", "random", "failure"],
 ];
 
@@ -51,6 +55,13 @@ export default {
       from: {},
       to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
     },
+    {
+      name: "images-know-no-provider",
+      severity: "error",
+      comment: "Dockerfiles are read in one way for all providers of sandboxes",
+      from: { path: "^src/(image|sandboxd)/", pathNot: "\\.test\\.ts$" },
+      to: { path: "^src/sandbox/(bubblewrap|docker|fargate)/" },
+    },
     { name: "not-to-unresolvable", severity: "error", from: {}, to: { couldNotResolve: true } },
     {
       name: "no-dev-dependency-at-run-time",
@@ -61,7 +72,7 @@ export default {
     {
       name: "aws-sdk-only-at-the-edges",
       severity: "error",
-      from: { path: "^src/", pathNot: "^src/(store/s3|sandbox/fargate|stack)/" },
+      from: { path: "^src/", pathNot: "^src/(store/s3|sandbox/fargate|deployment)/" },
       to: { path: "^node_modules/@aws-sdk/" },
     },
     {

@@ -21,7 +21,7 @@ const LONG = [
   "{src,test}/sandbox/docker/**/*.test.ts",
   "src/sandbox/fargate/provider.test.ts",
   "test/sandbox/ecs/life.test.ts",
-  "src/sandbox/image/docker-builder.test.ts",
+  "src/sandbox/docker/docker-builder.test.ts",
   "src/store/s3/s3-store.test.ts",
 ];
 

@@ -6,10 +6,10 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
-import { type IterationMetrics, readMetrics } from "../src/pipeline/metrics.ts";
-import { Timings } from "../src/pipeline/records.ts";
+import { type IterationMetrics, readMetrics } from "../src/learning/metrics.ts";
+import { iterationPrefix, timingsKey } from "../src/run/keys.ts";
+import { Timings } from "../src/run/records.ts";
 import { readJson } from "../src/store/json.ts";
-import { iterationPrefix, timingsKey } from "../src/store/keys.ts";
 import type { ObjectStore } from "../src/store/object-store.ts";
 import { openStore } from "../src/store/open-store.ts";
 

@@ -4,12 +4,12 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { readJournal } from "../src/local/journal-file.ts";
-import { executionsFolder, newestSession } from "../src/local-run/journals.ts";
-import { synthesizedAssembly } from "../src/local-run/synthesized-assembly.ts";
-import { Timings } from "../src/pipeline/records.ts";
+import { readJournal } from "../src/asl/journal-file.ts";
+import { executionsFolder, newestSession } from "../src/local/journals.ts";
+import { synthesizedAssembly } from "../src/local/synthesized-assembly.ts";
+import { iterationPrefix, timingsKey } from "../src/run/keys.ts";
+import { Timings } from "../src/run/records.ts";
 import { readJson } from "../src/store/json.ts";
-import { iterationPrefix, timingsKey } from "../src/store/keys.ts";
 import { openStore } from "../src/store/open-store.ts";
 
 const ROOT = join(import.meta.dirname, "..");

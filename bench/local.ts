@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openRunner } from "../src/local/runner.ts";
+import { openRunner } from "../src/asl/runner.ts";
 
 const ITEMS = 10_000;
 const STATES = 500;

@@ -1,4 +1,4 @@
-// What `t1 … --stack NAME` reads of a deployment: outputs of the pipeline stack (src/stack/deployment.ts).
+// What `t1 … --stack NAME` reads of a deployment: outputs of the pipeline stack (src/deployment/deployment.ts).
 import { CfnOutput, Stack } from "aws-cdk-lib";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { Shape } from "../src/planning/cost.ts";

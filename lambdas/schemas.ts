@@ -1,6 +1,6 @@
 // Parts of events and environments that several functions share.
 import { z } from "zod";
-import { type PhasePrefix, parsePhase } from "../src/store/keys.ts";
+import { type PhasePrefix, parsePhase } from "../src/run/keys.ts";
 
 export const Run = z.string().min(1);
 export const Iteration = z.int().nonnegative();

@@ -7,8 +7,8 @@ import { join, resolve } from "node:path";
 import { z } from "zod";
 import { imageServices } from "../../src/cli/image-options.ts";
 import { openSandboxes, type SandboxKind } from "../../src/cli/sandbox-options.ts";
-import { type PreparedTask, prepareTask } from "../../src/pipeline/prepare.ts";
-import { AGENTS, tryTask } from "../../src/pipeline/try-task.ts";
+import { type PreparedTask, prepareTask } from "../../src/rollout/prepare.ts";
+import { AGENTS, tryTask } from "../../src/task-gates/try-task.ts";
 
 const AT_ONCE = [1, 2, 4, 8];
 

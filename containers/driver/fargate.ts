@@ -1,13 +1,13 @@
 // Sandboxes on Fargate for a driver that is a task itself.
 import { ECSClient } from "@aws-sdk/client-ecs";
 import { z } from "zod";
-import type { ImageServices } from "../../src/pipeline/task-image.ts";
+import { type Images, type PhaseNetwork, readImages } from "../../src/image/images-file.ts";
+import type { ImageServices } from "../../src/rollout/task-image.ts";
+import { type PhasePrefix, parsePhase } from "../../src/run/keys.ts";
 import { createPreparedImages, findPreparedImage } from "../../src/sandbox/fargate/prepared-images.ts";
 import { FargateProvider } from "../../src/sandbox/fargate/provider.ts";
 import { readStop } from "../../src/sandbox/fargate/stop-records.ts";
-import { type Images, type PhaseNetwork, readImages } from "../../src/sandbox/image/images-file.ts";
 import type { SandboxProvider } from "../../src/sandbox/sandbox.ts";
-import { type PhasePrefix, parsePhase } from "../../src/store/keys.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { readContainerEnvironment } from "../environment.ts";
 import { FARGATE_ENVIRONMENT } from "./environment.ts";

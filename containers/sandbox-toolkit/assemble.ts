@@ -2,7 +2,7 @@
 // Usage: node containers/sandbox-toolkit/assemble.ts FOLDER [x64|arm64]     prints the toolkit's path
 
 import { InputError } from "../../src/failure/errors.ts";
-import { openToolkit } from "../../src/sandbox/daemon/toolkit.ts";
+import { openToolkit } from "../../src/sandboxd/toolkit.ts";
 
 const [, , folder, machine] = process.argv;
 try {

@@ -2,7 +2,7 @@
 // at any point it is simply run again.
 import { reportError } from "../../src/cli/exit-codes.ts";
 import type { ExitCode } from "../../src/failure/exit-code.ts";
-import { train } from "../../src/pipeline/train.ts";
+import { train } from "../../src/learning/train.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { Sessions } from "../../src/training/onnx/network.ts";
 import { readContainerEnvironment } from "../environment.ts";

@@ -78,7 +78,7 @@ export function iterationMachine(parts: Parts): Definition {
 }
 
 /**
- * A run that was told to stop moves no further (src/store/run-state.ts). That is no failure: the run's machine looks at
+ * A run that was told to stop moves no further (src/run/run-state.ts). That is no failure: the run's machine looks at
  * the state next and ends as stopped.
  */
 const WHEN_STOPPED = { ErrorEquals: ["RunStopped"], Next: "Stopped" } satisfies Catcher;

@@ -1,9 +1,9 @@
 // Fixes the list of what counts; of an iteration, it also moves the run on to training.
 import { z } from "zod";
-import { close, minimumEpisodes } from "../../src/pipeline/close.ts";
-import { readRun } from "../../src/pipeline/run-record.ts";
-import { parsePhase } from "../../src/store/keys.ts";
-import { advanceState, PoolCursor, readState } from "../../src/store/run-state.ts";
+import { close, minimumEpisodes } from "../../src/rollout/close.ts";
+import { parsePhase } from "../../src/run/keys.ts";
+import { readRun } from "../../src/run/run-record.ts";
+import { advanceState, PoolCursor, readState } from "../../src/run/run-state.ts";
 import { emitMetrics } from "../metrics.ts";
 import { Iteration, Phase } from "../schemas.ts";
 import { stageHandler } from "../stage-handler.ts";

@@ -1,10 +1,10 @@
 // What a run has cost so far, and what it does next.
 import { z } from "zod";
-import { readUsages } from "../../src/pipeline/usage.ts";
-import { whatNext } from "../../src/pipeline/what-next.ts";
 import { phaseCost, Shape, totalUsd } from "../../src/planning/cost.ts";
 import { stalePrices } from "../../src/planning/prices.ts";
-import { readState } from "../../src/store/run-state.ts";
+import { readUsages } from "../../src/rollout/usage.ts";
+import { readState } from "../../src/run/run-state.ts";
+import { whatNext } from "../../src/run/what-next.ts";
 import { logWarning } from "../log.ts";
 import { emitMetrics } from "../metrics.ts";
 import { Run } from "../schemas.ts";

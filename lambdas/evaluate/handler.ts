@@ -1,8 +1,8 @@
 // Rates and intervals of a closed evaluation.
 import { z } from "zod";
-import { summarise } from "../../src/pipeline/summarise-evaluation.ts";
-import { recordUsage } from "../../src/pipeline/usage.ts";
-import { evaluationPrefix, summaryKey } from "../../src/store/keys.ts";
+import { summarise } from "../../src/rollout/summarise-evaluation.ts";
+import { recordUsage } from "../../src/rollout/usage.ts";
+import { evaluationPrefix, summaryKey } from "../../src/run/keys.ts";
 import { NumberText, Run } from "../schemas.ts";
 import { readEnvironment, stageHandler } from "../stage-handler.ts";
 

@@ -1,10 +1,10 @@
 // Chooses the episodes of an iteration or of an evaluation, and groups what is still to be played.
 import { z } from "zod";
 import { InputError } from "../../src/failure/errors.ts";
-import { samplingVersion, writeGroups } from "../../src/pipeline/groups.ts";
-import { planEvaluation, planIteration } from "../../src/pipeline/plan.ts";
-import { readRun } from "../../src/pipeline/run-record.ts";
-import { evaluationPrefix, iterationPrefix } from "../../src/store/keys.ts";
+import { samplingVersion, writeGroups } from "../../src/rollout/groups.ts";
+import { planEvaluation, planIteration } from "../../src/rollout/plan.ts";
+import { evaluationPrefix, iterationPrefix } from "../../src/run/keys.ts";
+import { readRun } from "../../src/run/run-record.ts";
 import { emitMetrics } from "../metrics.ts";
 import { Iteration, NumberText, Run } from "../schemas.ts";
 import { readEnvironment, type StageContext, stageHandler } from "../stage-handler.ts";

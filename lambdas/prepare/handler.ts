@@ -13,13 +13,13 @@ import {
 import { pack } from "tar-stream";
 import { z } from "zod";
 import { InputError, InvariantError } from "../../src/failure/errors.ts";
-import { phasePool } from "../../src/pipeline/phase-pool.ts";
-import { readPlan } from "../../src/pipeline/plan.ts";
-import { fetchTasks, storedPoolName } from "../../src/pipeline/stored-pool.ts";
 import { sandboxTaskDefinition } from "../../src/planning/sandbox-task.ts";
+import { readPlan } from "../../src/rollout/plan.ts";
+import type { PhasePrefix } from "../../src/run/keys.ts";
+import { phasePool } from "../../src/run/phase-pool.ts";
+import { fetchTasks, storedPoolName } from "../../src/run/stored-pool.ts";
 import { copyText, imageSourceHash, preparedImageKey } from "../../src/sandbox/fargate/prepared-images.ts";
 import { packFolder } from "../../src/sandbox/tar.ts";
-import type { PhasePrefix } from "../../src/store/keys.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { loadTask } from "../../src/task/load.ts";
 import type { EnvironmentSource } from "../../src/task/task.ts";

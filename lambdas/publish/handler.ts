@@ -1,10 +1,10 @@
 // Makes a trained version the run's newest policy, and says whether an evaluation of it is due.
 import { z } from "zod";
-import { evaluationDue } from "../../src/pipeline/evaluation-due.ts";
-import { publish } from "../../src/pipeline/publish.ts";
-import { readRun } from "../../src/pipeline/run-record.ts";
-import { recordUsage } from "../../src/pipeline/usage.ts";
-import { iterationPrefix } from "../../src/store/keys.ts";
+import { publish } from "../../src/learning/publish.ts";
+import { recordUsage } from "../../src/rollout/usage.ts";
+import { evaluationDue } from "../../src/run/evaluation-due.ts";
+import { iterationPrefix } from "../../src/run/keys.ts";
+import { readRun } from "../../src/run/run-record.ts";
 import { Iteration, NumberText, Run } from "../schemas.ts";
 import { readEnvironment, stageHandler } from "../stage-handler.ts";
 

@@ -1,9 +1,9 @@
 // Scores what was played. No driver of the phase is left when this runs: what has no record by now was lost.
 import { z } from "zod";
-import { recordLost } from "../../src/pipeline/record-lost.ts";
-import { readRun } from "../../src/pipeline/run-record.ts";
-import { score } from "../../src/pipeline/score.ts";
-import { parsePhase } from "../../src/store/keys.ts";
+import { recordLost } from "../../src/rollout/record-lost.ts";
+import { score } from "../../src/rollout/score.ts";
+import { parsePhase } from "../../src/run/keys.ts";
+import { readRun } from "../../src/run/run-record.ts";
 import { Phase } from "../schemas.ts";
 import { stageHandler } from "../stage-handler.ts";
 

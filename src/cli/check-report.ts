@@ -4,8 +4,8 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, wri
 import { dirname } from "node:path";
 import { z } from "zod";
 import { Failure, InputError } from "../failure/errors.ts";
-import { TaskCheck } from "../pipeline/check-tasks.ts";
-import { makeFolders } from "../store/make-folders.ts";
+import { makeFolders } from "../files/make-folders.ts";
+import { TaskCheck } from "../task-gates/check-tasks.ts";
 
 export const CheckEntry = z.strictObject({
   /** Of the task, below the checked folder. */

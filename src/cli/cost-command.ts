@@ -1,10 +1,10 @@
 // `t1 cost`: what a run costs, and what a deployment costs while nothing runs.
 import type { Command } from "commander";
-import { type RunCost, runCost } from "../pipeline/run-cost.ts";
 import { type CostItem, type Shape, totalUsd } from "../planning/cost.ts";
 import { DEFAULT_SHAPE, DEFAULT_STANDING } from "../planning/default-deployment.ts";
 import { idleCost } from "../planning/idle-cost.ts";
 import { PRICES_AS_OF, stalePrices } from "../planning/prices.ts";
+import { type RunCost, runCost } from "../rollout/run-cost.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { jsonOption, print } from "./output.ts";

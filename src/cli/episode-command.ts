@@ -3,10 +3,8 @@ import { type Command, Option } from "commander";
 import { toAtif } from "../agent/atif.ts";
 import { TranscriptTurn } from "../agent/transcript.ts";
 import { InputError } from "../failure/errors.ts";
-import { readEpisodeRecord } from "../pipeline/episode-record.ts";
-import { readRun } from "../pipeline/run-record.ts";
-import { readAdmitted } from "../store/claim.ts";
-import { readJsonLines } from "../store/json.ts";
+import { readEpisodeRecord } from "../rollout/episode-record.ts";
+import { readAdmitted } from "../run/claim.ts";
 import {
   arraysKey,
   attemptPrefix,
@@ -15,7 +13,9 @@ import {
   iterationPrefix,
   type PhasePrefix,
   transcriptKey,
-} from "../store/keys.ts";
+} from "../run/keys.ts";
+import { readRun } from "../run/run-record.ts";
+import { readJsonLines } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { readHashed } from "../store/read-hashed.ts";

@@ -1,10 +1,10 @@
 // The option that names the machine's file of images, and what is made from it.
 import { Option } from "commander";
 import { InputError } from "../failure/errors.ts";
-import type { ImageServices } from "../pipeline/task-image.ts";
-import { createDockerBuilder } from "../sandbox/image/docker-builder.ts";
-import { IMAGES_VARIABLE, type Images, readImages } from "../sandbox/image/images-file.ts";
-import { createRootBuilder } from "../sandbox/image/root-builder.ts";
+import { IMAGES_VARIABLE, type Images, readImages } from "../image/images-file.ts";
+import type { ImageServices } from "../rollout/task-image.ts";
+import { createRootBuilder } from "../sandbox/bubblewrap/root-builder.ts";
+import { createDockerBuilder } from "../sandbox/docker/docker-builder.ts";
 import type { SandboxProvider } from "../sandbox/sandbox.ts";
 
 export function imagesOption(): Option {

@@ -2,7 +2,7 @@
 import { Command, CommanderError } from "commander";
 import { InputError } from "../failure/errors.ts";
 import { EXIT_CODES } from "../failure/exit-code.ts";
-import { hasCode } from "../store/file-errors.ts";
+import { hasCode } from "../files/file-errors.ts";
 import { addConfigCommand } from "./config-command.ts";
 import { addCostCommand } from "./cost-command.ts";
 import { addEpisodeCommand } from "./episode-command.ts";

@@ -1,6 +1,6 @@
 // `t1 preflight`: what would fail, before money is spent.
 import type { Command } from "commander";
-import { readState } from "../store/run-state.ts";
+import { readState } from "../run/run-state.ts";
 import { jsonOption, print } from "./output.ts";
 import { formatSeconds } from "./progress.ts";
 
@@ -18,7 +18,7 @@ export function addPreflightCommand(program: Command): void {
     .addHelpText("after", "\nWithout a run only the deployment is looked at. A run has to be in its store.")
     .action(async (run: string | undefined, options: PreflightOptions) => {
       const { openStack } = await import("./stack-run.ts");
-      const { askPreflight } = await import("../stack/preflight.ts");
+      const { askPreflight } = await import("../deployment/preflight.ts");
       const { deployment, store, clients } = await openStack(options.stack);
       if (run !== undefined) await readState(store, run);
       const report = await askPreflight(deployment, run, clients);

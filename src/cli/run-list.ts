@@ -1,11 +1,11 @@
 // The runs of a store, and how far each is.
 import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
-import { readRun } from "../pipeline/run-record.ts";
-import { runKey } from "../store/keys.ts";
+import { runKey } from "../run/keys.ts";
+import { liveOwner } from "../run/owner-lease.ts";
+import { readRun } from "../run/run-record.ts";
+import { readState } from "../run/run-state.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { liveOwner } from "../store/owner-lease.ts";
-import { readState } from "../store/run-state.ts";
 
 interface ReadableRun {
   readonly run: string;

@@ -1,7 +1,7 @@
 // Shows the events of a run: what is at work, and one line per finished iteration.
-import { type IterationMetrics, readMetrics } from "../pipeline/metrics.ts";
-import type { OnRunEvent, RunEvent } from "../pipeline/run-events.ts";
-import { iterationPrefix } from "../store/keys.ts";
+import { type IterationMetrics, readMetrics } from "../learning/metrics.ts";
+import { iterationPrefix } from "../run/keys.ts";
+import type { OnRunEvent, RunEvent } from "../run/run-events.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { formatSeconds, type Progress } from "./progress.ts";
 import { percent } from "./table.ts";

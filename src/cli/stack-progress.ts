@@ -1,17 +1,12 @@
 // What a deployed run is doing, and why it failed, in words for a terminal.
-import { evaluationName } from "../pipeline/evaluation-due.ts";
-import { readPlan } from "../pipeline/plan.ts";
-import { readAttempts } from "../pipeline/score.ts";
-import { executionLink } from "../stack/console-links.ts";
-import type { Explanation } from "../stack/explain-failure.ts";
-import type { PartProgress, RunProgress } from "../stack/progress.ts";
-import {
-  episodePrefix,
-  evaluationPrefix,
-  iterationPrefix,
-  type PhasePrefix,
-  planKey,
-} from "../store/keys.ts";
+
+import { executionLink } from "../deployment/console-links.ts";
+import type { Explanation } from "../deployment/explain-failure.ts";
+import type { PartProgress, RunProgress } from "../deployment/progress.ts";
+import { readPlan } from "../rollout/plan.ts";
+import { readAttempts } from "../rollout/score.ts";
+import { evaluationName } from "../run/evaluation-due.ts";
+import { episodePrefix, evaluationPrefix, iterationPrefix, type PhasePrefix, planKey } from "../run/keys.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 
 /** One line. */

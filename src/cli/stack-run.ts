@@ -1,28 +1,28 @@
-// `t1 run … --stack NAME`: runs of a deployment. What AWS is asked stands in src/stack; here is what a person sees.
+// `t1 run … --stack NAME`: runs of a deployment. What AWS is asked stands in src/deployment; here is what a person sees.
 import "../tensor/no-telemetry.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as ort from "onnxruntime-node";
 import { parseRunConfig } from "../config/parse-config.ts";
-import { Failure } from "../failure/errors.ts";
-import { readMetrics } from "../pipeline/metrics.ts";
-import { describeSoftware, readRun } from "../pipeline/run-record.ts";
-import { AwsClients } from "../stack/clients.ts";
-import { executionLink, logLink } from "../stack/console-links.ts";
-import { createStoredRun } from "../stack/create-run.ts";
-import { type Deployment, findDeployment } from "../stack/deployment.ts";
+import { AwsClients } from "../deployment/clients.ts";
+import { executionLink, logLink } from "../deployment/console-links.ts";
+import { createStoredRun } from "../deployment/create-run.ts";
+import { type Deployment, findDeployment } from "../deployment/deployment.ts";
 import {
   describeExecution,
   latestExecution,
   listRunExecutions,
   type RunExecution,
-} from "../stack/executions.ts";
-import { explainFailure } from "../stack/explain-failure.ts";
-import { readProgress } from "../stack/progress.ts";
-import { abortExecution, type RunSettings, startNextSession } from "../stack/run-machine.ts";
-import { iterationPrefix, metricsKey } from "../store/keys.ts";
+} from "../deployment/executions.ts";
+import { explainFailure } from "../deployment/explain-failure.ts";
+import { readProgress } from "../deployment/progress.ts";
+import { abortExecution, type RunSettings, startNextSession } from "../deployment/run-machine.ts";
+import { Failure } from "../failure/errors.ts";
+import { readMetrics } from "../learning/metrics.ts";
+import { iterationPrefix, metricsKey } from "../run/keys.ts";
+import { describeSoftware, readRun } from "../run/run-record.ts";
+import { advanceState, type Move, readState } from "../run/run-state.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
-import { advanceState, type Move, readState } from "../store/run-state.ts";
 import { print } from "./output.ts";
 import { Progress } from "./progress.ts";
 import { readConfig } from "./read-config.ts";

@@ -1,11 +1,11 @@
 // `t1 run watch`: a line per iteration as it ends, and meanwhile the states that are at work.
 import { setTimeout as sleep } from "node:timers/promises";
-import { executionsFolder, statesAtWork } from "../local-run/journals.ts";
-import { readMetrics } from "../pipeline/metrics.ts";
-import { readRun } from "../pipeline/run-record.ts";
-import { iterationPrefix, metricsKey } from "../store/keys.ts";
+import { readMetrics } from "../learning/metrics.ts";
+import { executionsFolder, statesAtWork } from "../local/journals.ts";
+import { iterationPrefix, metricsKey } from "../run/keys.ts";
+import { readRun } from "../run/run-record.ts";
+import { readState } from "../run/run-state.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { readState } from "../store/run-state.ts";
 import { Progress } from "./progress.ts";
 import { iterationLine } from "./run-progress.ts";
 

@@ -1,7 +1,6 @@
 // Which model a run starts from.
 import { z } from "zod";
-import { LAST_NUMBER } from "../store/keys.ts";
-import { Count, Rate } from "./numbers.ts";
+import { Count, LAST_NUMBER, Rate } from "./numbers.ts";
 
 /** A model folder: of this machine, or one that another run of the same store made. */
 export const ModelSource = z

@@ -1,6 +1,8 @@
 // Numbers that settings take.
 import { z } from "zod";
-import { LAST_NUMBER } from "../store/keys.ts";
+
+/** The highest number that a key of the store can hold: six digits, so that their order is the order of numbers. */
+export const LAST_NUMBER = 999_999;
 
 export const Count = z.int().positive();
 /** What is numbered in the store. */

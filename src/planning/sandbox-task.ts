@@ -2,9 +2,10 @@
 // its own Node) into a volume; the task's image then runs twice from it, once for the agent and once, with a file system
 // of its own that no agent has touched, for the verifier. Process 1 of both is the daemon. Used where definitions are
 // registered: by the deployment for the default image, and by the prepare stage for each image of a pool.
-import { DAEMON_ENV, daemonWords, TOOLKIT_MOUNT } from "../sandbox/daemon/toolkit.ts";
+
 import { type ContainerName, PORTS } from "../sandbox/fargate/task-request.ts";
 import { RESERVED_MIB } from "../sandbox/fargate/task-size.ts";
+import { DAEMON_ENV, daemonWords, TOOLKIT_MOUNT } from "../sandboxd/toolkit.ts";
 
 export interface SandboxTask {
   /** Named by what it is made from, so that the same image is registered once. */

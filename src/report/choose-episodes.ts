@@ -1,10 +1,10 @@
 // Which episodes a report shows: from the start, the middle and the end of a run, of every outcome there; and of an
 // evaluation, the same task before and after. Chosen by the run's seed, so a report made again shows the same ones.
 import { isTruncated } from "../failure/end-reason.ts";
-import type { ClosedEpisode } from "../pipeline/records.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { RandomStream } from "../random/stream.ts";
-import { evaluationPrefix, iterationPrefix, type PhasePrefix } from "../store/keys.ts";
+import { evaluationPrefix, iterationPrefix, type PhasePrefix } from "../run/keys.ts";
+import type { ClosedEpisode } from "../run/records.ts";
 import { type ClosedIteration, closedIterations, type RunData } from "./read-run.ts";
 
 export interface ChosenEpisode {

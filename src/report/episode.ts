@@ -1,7 +1,7 @@
 // One sampled episode as a foldable part: its facts, turn by turn, its tests, its tokens.
 import type { TranscriptTurn } from "../agent/transcript.ts";
 import { END_REASONS, type EndReason } from "../failure/end-reason.ts";
-import type { EpisodeRecord } from "../pipeline/records.ts";
+import type { EpisodeRecord } from "../run/records.ts";
 import type { Chunk } from "../trajectory/chunk.ts";
 import { VERIFIER_CAUSES } from "../verifier/report.ts";
 import { TAMPER_KINDS } from "../verifier/tampering.ts";

@@ -1,6 +1,6 @@
 // Results of training by what tasks say of themselves: the first quarter of the iterations beside the last one.
 import { shareDifference } from "../evaluation/share-difference.ts";
-import type { ClosedEpisode } from "../pipeline/records.ts";
+import type { ClosedEpisode } from "../run/records.ts";
 import { count, decimals, plural, points, signed } from "./format.ts";
 import { type Html, html } from "./html.ts";
 import { closedIterations, type RunData } from "./read-run.ts";

@@ -1,8 +1,8 @@
 // The evaluations of a run, grouped into series: the same pool and number of episodes at several versions.
 import { type Comparison, EvaluationSummary } from "../evaluation/summary.ts";
-import { ClosedPhase } from "../pipeline/records.ts";
-import { compare } from "../pipeline/summarise-evaluation.ts";
-import { closedKey, evaluationPrefix, summaryKey } from "../store/keys.ts";
+import { compare } from "../rollout/summarise-evaluation.ts";
+import { closedKey, evaluationPrefix, summaryKey } from "../run/keys.ts";
+import { ClosedPhase } from "../run/records.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { mapSome, readOptional, tryRead } from "./read-parts.ts";
 

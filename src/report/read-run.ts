@@ -1,16 +1,16 @@
 // Everything a report says of a run but its sampled episodes: few objects per iteration, whatever its size.
 import { z } from "zod";
+import { AuditRecord, IterationMetrics } from "../learning/metrics.ts";
 import { CONFIG_FILE } from "../model/checkpoint.ts";
 import { type ModelConfig, parseModelConfig } from "../model/config.ts";
 import { parameterShapes } from "../model/parameters.ts";
-import { AuditRecord, IterationMetrics } from "../pipeline/metrics.ts";
-import { ClosedPhase, Timings } from "../pipeline/records.ts";
-import { type RunRecord, readRun } from "../pipeline/run-record.ts";
+import { auditKey, closedKey, iterationPrefix, metricsKey, policyPrefix, timingsKey } from "../run/keys.ts";
+import { ClosedPhase, Timings } from "../run/records.ts";
+import { type RunRecord, readRun } from "../run/run-record.ts";
+import { type RunState, readState } from "../run/run-state.ts";
 import { parseJson } from "../store/json.ts";
-import { auditKey, closedKey, iterationPrefix, metricsKey, policyPrefix, timingsKey } from "../store/keys.ts";
 import { readFolderFile, readManifest } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { type RunState, readState } from "../store/run-state.ts";
 import { type EvaluationSeries, readEvaluations } from "./read-evaluations.ts";
 import { mapSome, readOptional, tryRead } from "./read-parts.ts";
 

@@ -1,5 +1,5 @@
 // Episodes that were started and do not count: whom the straggler rule cut, and what failed.
-import type { ClosedPhase } from "../pipeline/records.ts";
+import type { ClosedPhase } from "../run/records.ts";
 import { count, percent, plural } from "./format.ts";
 import { labelGroups, valuesOf } from "./groups.ts";
 import { type Html, html } from "./html.ts";

@@ -3,7 +3,7 @@
 // command itself.
 import { closeSync, readSync } from "node:fs";
 import { Socket } from "node:net";
-import { hasCode } from "../store/file-errors.ts";
+import { hasCode } from "../files/file-errors.ts";
 import type { OutputPace } from "./output-pace.ts";
 
 /** As much as a pipe holds, unless it was told to hold more (pipe(7)). */

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type IPty, spawn } from "@lydell/node-pty";
 import xterm from "@xterm/headless";
 import { InvariantError } from "../failure/errors.ts";
-import { hasCode } from "../store/file-errors.ts";
+import { hasCode } from "../files/file-errors.ts";
 import { addLeakingDescriptor } from "./leaking-descriptors.ts";
 import { OutputCapture } from "./output-capture.ts";
 import type { CapturedOutput, Terminal, TerminalOptions, TerminalView } from "./sandbox.ts";

@@ -4,7 +4,7 @@
 import { InputError } from "../failure/errors.ts";
 
 export interface TarEntry {
-  /** Below the archived folder, without `./` in front and `/` behind; empty for the folder itself. */
+  /** Below the archived folder, without `.//` in front and `/` behind; empty for the folder itself. */
   readonly path: string;
   readonly kind: "file" | "folder" | "link" | "hard-link" | "other";
   /** Permission bits. */

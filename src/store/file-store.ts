@@ -7,22 +7,23 @@ import { access, type FileHandle, link, open, realpath, rename, stat, unlink } f
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { InputError } from "../failure/errors.ts";
+import { attributeFileError, hasCode } from "../files/file-errors.ts";
+import { withFileLock } from "../files/file-lock.ts";
+import { linkIfFree, makeFolder, syncFolder, unlinkIfPresent } from "../files/file-steps.ts";
+import { makeFolders } from "../files/make-folders.ts";
+import { sha256 } from "../files/sha256.ts";
+import { CHUNK_BYTES, folderOfThisProcess, removeLeftovers, withTemporary } from "../files/temporary-file.ts";
 import {
-  attributeFileError,
   attributeOpenError,
   changedByHand,
   folderInTheWay,
-  hasCode,
   noSuchStore,
   notAFolder,
   notAnObject,
   tooLong,
-} from "./file-errors.ts";
-import { withFileLock } from "./file-lock.ts";
-import { linkIfFree, makeFolder, syncFolder, unlinkIfPresent } from "./file-steps.ts";
+} from "./file-store-errors.ts";
 import { listFolder, listNames } from "./list-folder.ts";
 import { lookUp } from "./look-up.ts";
-import { makeFolders } from "./make-folders.ts";
 import { assertKey, assertPrefix, PRIVATE_SEGMENT } from "./object-key.ts";
 import type {
   ObjectHead,
@@ -32,9 +33,7 @@ import type {
   StoredObject,
   StoreUse,
 } from "./object-store.ts";
-import { sha256 } from "./sha256.ts";
 import { SyncedFolders } from "./synced-folders.ts";
-import { CHUNK_BYTES, folderOfThisProcess, removeLeftovers, withTemporary } from "./temporary-file.ts";
 
 /** The lock is held for a few file operations; who holds it for longer is stopped or hangs in its disk. */
 const LOCK_WAIT_MS = 30_000;

@@ -2,7 +2,8 @@
 // folders: "a-b" < "a.b" < "a/b" < "a0", so a folder takes its place among its siblings as `name/`.
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { hasCode, notAnObject } from "./file-errors.ts";
+import { hasCode } from "../files/file-errors.ts";
+import { notAnObject } from "./file-store-errors.ts";
 import { assertKey, PRIVATE_SEGMENT } from "./object-key.ts";
 import type { ObjectHead } from "./object-store.ts";
 

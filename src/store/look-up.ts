@@ -1,7 +1,8 @@
 // What stands at a path of a folder store.
 import type { Stats } from "node:fs";
 import { lstat, realpath } from "node:fs/promises";
-import { hasCode, notAnObject } from "./file-errors.ts";
+import { hasCode } from "../files/file-errors.ts";
+import { notAnObject } from "./file-store-errors.ts";
 
 /**
  * @returns undefined where nothing is

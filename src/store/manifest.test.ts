@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { temporaryStore } from "../../test/store/temporary-store.ts";
-import { policyPrefix } from "./keys.ts";
+import { sha256 } from "../files/sha256.ts";
+import { policyPrefix } from "../run/keys.ts";
 import { readFolderFile, readManifest, verifyFolder, writeFolder } from "./manifest.ts";
 import type { ObjectStore } from "./object-store.ts";
-import { sha256 } from "./sha256.ts";
 
 const NEW = { ifNoneMatch: "*" } as const;
 const folder = policyPrefix("demo", 1);

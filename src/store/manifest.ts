@@ -3,10 +3,9 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { InputError, InvariantError } from "../failure/errors.ts";
+import { sha256 } from "../files/sha256.ts";
 import { encodeJson, parseJson } from "./json.ts";
-import { manifestKey } from "./keys.ts";
 import type { ObjectStore } from "./object-store.ts";
-import { sha256 } from "./sha256.ts";
 import { putOnce } from "./write-once.ts";
 
 const ManifestFile = z.strictObject({
@@ -19,6 +18,12 @@ type ManifestFile = z.infer<typeof ManifestFile>;
 
 export const Manifest = z.strictObject({ files: z.array(ManifestFile).min(1) });
 export type Manifest = z.infer<typeof Manifest>;
+
+/** Of a folder that counts only when this object is there: a policy, a critic, an optimizer. */
+export function manifestKey(folder: string): string {
+  if (!folder.endsWith("/")) throw new InvariantError("a folder's prefix ends in a slash", { folder });
+  return `${folder}manifest.json`;
+}
 
 /** A file to be written; made one after the other, so that only one has to be in memory. */
 export interface FolderFile {

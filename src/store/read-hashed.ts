@@ -1,7 +1,7 @@
 // Objects whose hash another object holds: what lies there now is what was written then, or an error.
 import { InputError } from "../failure/errors.ts";
+import { sha256 } from "../files/sha256.ts";
 import type { ObjectStore } from "./object-store.ts";
-import { sha256 } from "./sha256.ts";
 
 /**
  * @param what is wrong when it is another object, or none

@@ -1,8 +1,8 @@
 // Folders of a folder store. As in a bucket, one is there as long as something lies in it; and since an object is only as
 // safe as the names on its way, that way is synced before it.
 import { dirname } from "node:path";
-import { objectInTheWay } from "./file-errors.ts";
-import { makeFolder, removeIfEmpty, syncFolder } from "./file-steps.ts";
+import { makeFolder, removeIfEmpty, syncFolder } from "../files/file-steps.ts";
+import { objectInTheWay } from "./file-store-errors.ts";
 import { lookUp } from "./look-up.ts";
 
 /** Folders remembered as synced; a limit, so that a run of many iterations does not collect them for ever. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { temporaryStore } from "../../test/store/temporary-store.ts";
-import { sha256 } from "./sha256.ts";
+import { sha256 } from "../files/sha256.ts";
 import { putOnce } from "./write-once.ts";
 
 describe("putOnce", () => {

@@ -1,7 +1,7 @@
 // Objects that are written once: a stage that runs again writes the same bytes to the same key, or it has a bug.
 import { InvariantError } from "../failure/errors.ts";
+import { sha256 } from "../files/sha256.ts";
 import type { ObjectStore } from "./object-store.ts";
-import { sha256 } from "./sha256.ts";
 
 /**
  * Writes an object that never changes. Equal bytes pass, so a stage may run again.

@@ -2,14 +2,14 @@
 // to be trained never reaches it.
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { sha256 } from "../../src/files/sha256.ts";
+import { loadBatch } from "../../src/learning/load-batch.ts";
 import { decodeModelFiles } from "../../src/model/checkpoint.ts";
 import { criticFromActor } from "../../src/model/parameters.ts";
 import { routeLayout } from "../../src/model/routing.ts";
-import { loadBatch } from "../../src/pipeline/load-batch.ts";
-import type { ClosedPhase } from "../../src/pipeline/records.ts";
+import { arraysKey, attemptPrefix, episodePrefix, iterationPrefix } from "../../src/run/keys.ts";
+import type { ClosedPhase } from "../../src/run/records.ts";
 import { openFileStore } from "../../src/store/file-store.ts";
-import { arraysKey, attemptPrefix, episodePrefix, iterationPrefix } from "../../src/store/keys.ts";
-import { sha256 } from "../../src/store/sha256.ts";
 import { putOnce } from "../../src/store/write-once.ts";
 import type { TrainingEpisode, Truncation } from "../../src/training/episode.ts";
 import { Network, Sessions } from "../../src/training/onnx/network.ts";

@@ -1,6 +1,7 @@
 // Attempts and admissions over a store, whatever its kind.
 import { describe, expect, it } from "vitest";
-import { admit, claimAttempt, readAdmitted, readClaim } from "../../src/store/claim.ts";
+import { currentProcess } from "../../src/files/process-identity.ts";
+import { admit, claimAttempt, readAdmitted, readClaim } from "../../src/run/claim.ts";
 import {
   admittedKey,
   attemptPrefix,
@@ -8,9 +9,8 @@ import {
   episodePrefix,
   evaluationPrefix,
   iterationPrefix,
-} from "../../src/store/keys.ts";
+} from "../../src/run/keys.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
-import { currentProcess } from "../../src/store/process-identity.ts";
 
 const NEW = { ifNoneMatch: "*" } as const;
 const episode = episodePrefix(iterationPrefix("demo", 3), 17);

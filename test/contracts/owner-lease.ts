@@ -1,9 +1,9 @@
 // The owner lease over a store, whatever its kind.
 import { describe, expect, it } from "vitest";
-import { ownerKey } from "../../src/store/keys.ts";
+import { currentProcess } from "../../src/files/process-identity.ts";
+import { ownerKey } from "../../src/run/keys.ts";
+import { acquireOwner, type OwnerOptions } from "../../src/run/owner-lease.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
-import { acquireOwner, type OwnerOptions } from "../../src/store/owner-lease.ts";
-import { currentProcess } from "../../src/store/process-identity.ts";
 
 /** A clock that stands until it is moved. */
 class TestClock {

@@ -1,9 +1,7 @@
 // The state of a run over a store, whatever its kind.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeJson } from "../../src/store/json.ts";
-import { stateKey } from "../../src/store/keys.ts";
-import type { ObjectStore } from "../../src/store/object-store.ts";
+import { stateKey } from "../../src/run/keys.ts";
 import {
   advanceState,
   applyMove,
@@ -11,7 +9,9 @@ import {
   type Move,
   type RunState,
   readState,
-} from "../../src/store/run-state.ts";
+} from "../../src/run/run-state.ts";
+import { encodeJson } from "../../src/store/json.ts";
+import type { ObjectStore } from "../../src/store/object-store.ts";
 
 const start: RunState = { rolloutsClosed: 0, policyPublished: 0, pool: { epoch: 0, position: 0 } };
 const pool = { epoch: 0, position: 16 };

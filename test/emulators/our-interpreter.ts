@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TaskExecutor } from "../../src/local/executor.ts";
-import type { Json } from "../../src/local/json-value.ts";
-import { openRunner } from "../../src/local/runner.ts";
-import { StateError } from "../../src/local/state-error.ts";
-import { VirtualClock } from "../../src/local/virtual-clock.ts";
+import type { TaskExecutor } from "../../src/asl/executor.ts";
+import type { Json } from "../../src/asl/json-value.ts";
+import { openRunner } from "../../src/asl/runner.ts";
+import { StateError } from "../../src/asl/state-error.ts";
+import { VirtualClock } from "../../src/asl/virtual-clock.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { answerTo, GROUPS, groupLines, type Scenario } from "./scenarios.ts";
 

@@ -7,9 +7,9 @@ import { promisify } from "node:util";
 import { CloudFormationClient, DescribeStacksCommand } from "@aws-sdk/client-cloudformation";
 import { GetExecutionHistoryCommand, SFNClient } from "@aws-sdk/client-sfn";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { readState } from "../../src/run/run-state.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { readState } from "../../src/store/run-state.ts";
 import { type Ended, makeTinyRun, type TinyRun } from "../run/tiny-run.ts";
 import { endpoint, environment, kind, missingFor } from "./at-hand.ts";
 

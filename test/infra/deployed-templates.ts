@@ -3,7 +3,7 @@
 // Functions are not bundled there: bundles.test.ts does that.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { synthesizedAssembly } from "../../src/local-run/synthesized-assembly.ts";
+import { synthesizedAssembly } from "../../src/local/synthesized-assembly.ts";
 
 /** JSON whose parts tests name: one that is not there fails the test that looks for it. */
 // biome-ignore lint/suspicious/noExplicitAny: an expectation is the check of what stands there

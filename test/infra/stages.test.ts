@@ -15,14 +15,14 @@ import { PrepareEvent, handler as prepare } from "../../lambdas/prepare/handler.
 import { PublishEvent } from "../../lambdas/publish/handler.ts";
 import { ScoreEvent, handler as score } from "../../lambdas/score/handler.ts";
 import { parseRunConfig } from "../../src/config/parse-config.ts";
-import { EpisodeGroup, samplingVersion } from "../../src/pipeline/groups.ts";
-import { describeSoftware } from "../../src/pipeline/run-record.ts";
-import { startRun } from "../../src/pipeline/start-run.ts";
-import { storePool } from "../../src/pipeline/stored-pool.ts";
+import { EpisodeGroup, samplingVersion } from "../../src/rollout/groups.ts";
+import { describeSoftware } from "../../src/run/run-record.ts";
+import { advanceState, readState } from "../../src/run/run-state.ts";
+import { startRun } from "../../src/run/start-run.ts";
+import { storePool } from "../../src/run/stored-pool.ts";
 import { readJsonLines } from "../../src/store/json.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { advanceState, readState } from "../../src/store/run-state.ts";
 import { makeTinyRun, type TinyRun } from "../run/tiny-run.ts";
 import { definitionsOf, deployedTemplates, type UncheckedJson } from "./deployed-templates.ts";
 

@@ -11,11 +11,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { imageServices } from "../../src/cli/image-options.ts";
 import { openSandboxes } from "../../src/cli/sandbox-options.ts";
 import { InputError } from "../../src/failure/errors.ts";
-import { checkTask } from "../../src/pipeline/check-tasks.ts";
-import { prepareTask } from "../../src/pipeline/prepare.ts";
-import { parseDockerfile } from "../../src/sandbox/image/dockerfile.ts";
-import { readImages } from "../../src/sandbox/image/images-file.ts";
+import { parseDockerfile } from "../../src/image/dockerfile.ts";
+import { readImages } from "../../src/image/images-file.ts";
+import { prepareTask } from "../../src/rollout/prepare.ts";
 import type { SandboxProvider } from "../../src/sandbox/sandbox.ts";
+import { checkTask } from "../../src/task-gates/check-tasks.ts";
 
 const corpora = process.env.T1_CORPORA;
 const imagesFile = process.env.T1_IMAGES;

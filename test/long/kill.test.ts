@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
-import { optimizerPrefix, policyPrefix } from "../../src/store/keys.ts";
+import { optimizerPrefix, policyPrefix } from "../../src/run/keys.ts";
+import { liveOwner } from "../../src/run/owner-lease.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { liveOwner } from "../../src/store/owner-lease.ts";
 import { checkFinishedRun } from "../run/check-store.ts";
 import { makeTinyRun, startT1, type TinyRun, t1 } from "../run/tiny-run.ts";
 
@@ -91,7 +91,7 @@ describe("a run that is killed again and again", () => {
       }
       const code = `
         import { openStore } from ${JSON.stringify(join(import.meta.dirname, "../../src/store/open-store.ts"))};
-        import { train } from ${JSON.stringify(join(import.meta.dirname, "../../src/pipeline/train.ts"))};
+        import { train } from ${JSON.stringify(join(import.meta.dirname, "../../src/learning/train.ts"))};
         import { Sessions } from ${JSON.stringify(join(import.meta.dirname, "../../src/training/onnx/network.ts"))};
         await train({ run: "killed", iteration: ${version - 1} }, { store: await openStore(${JSON.stringify(again)}), sessions: new Sessions({ threads: 2 }) });
       `;

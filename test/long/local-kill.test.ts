@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { it } from "vitest";
-import { killAndResume } from "../local/kill-and-resume.ts";
+import { killAndResume } from "../asl/kill-and-resume.ts";
 
 it("a state machine's runner survives ten kills at different tasks", async () => {
   const folder = mkdtempSync(join(tmpdir(), "t1-local-kill-"));

@@ -2,9 +2,9 @@
 import { rmSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { executionsFolder } from "../../src/local-run/journals.ts";
+import { executionsFolder } from "../../src/local/journals.ts";
+import { readState } from "../../src/run/run-state.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { readState } from "../../src/store/run-state.ts";
 import { makeTinyRun, t1 } from "../run/tiny-run.ts";
 import { findSeaweedfs, type S3Server, startSeaweedfs } from "../store/seaweedfs.ts";
 

@@ -1,7 +1,7 @@
 // Every attack, played through a whole attempt in sandboxes of one provider.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { PreparedTask } from "../../src/pipeline/prepare.ts";
-import type { ImageBuilder } from "../../src/sandbox/image/image-builder.ts";
+import type { ImageBuilder } from "../../src/image/image-builder.ts";
+import type { PreparedTask } from "../../src/rollout/prepare.ts";
 import type { SandboxProvider } from "../../src/sandbox/sandbox.ts";
 import { TaskStage } from "../verifier/play-task.ts";
 import { ATTACKS } from "./attacks.ts";

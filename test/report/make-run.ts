@@ -1,10 +1,9 @@
 // A finished run written straight into a store: all that a report reads, with whatever texts a test wants in it.
 import { parseRunConfig } from "../../src/config/parse-config.ts";
+import { sha256 } from "../../src/files/sha256.ts";
 import { ChatFormat } from "../../src/model/chat-format.ts";
 import { Tokenizer } from "../../src/model/tokenizer.ts";
 import { trainTokenizer } from "../../src/model/train-tokenizer.ts";
-import type { ClosedPhase, EpisodeRecord } from "../../src/pipeline/records.ts";
-import { encodeJson, encodeJsonLines } from "../../src/store/json.ts";
 import {
   arraysKey,
   attemptPrefix,
@@ -22,10 +21,11 @@ import {
   summaryKey,
   timingsKey,
   transcriptKey,
-} from "../../src/store/keys.ts";
+} from "../../src/run/keys.ts";
+import type { ClosedPhase, EpisodeRecord } from "../../src/run/records.ts";
+import { encodeJson, encodeJsonLines } from "../../src/store/json.ts";
 import { writeFolder } from "../../src/store/manifest.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
-import { sha256 } from "../../src/store/sha256.ts";
 import { putOnce } from "../../src/store/write-once.ts";
 import { type Chunk, encodeChunks } from "../../src/trajectory/chunk.ts";
 import { computeReceipt } from "../../src/trajectory/receipt.ts";

@@ -13,10 +13,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readClosed } from "../../src/pipeline/close.ts";
-import { EpisodeRecord } from "../../src/pipeline/records.ts";
-import { decodeSafetensors } from "../../src/safetensors/format.ts";
-import { readJson } from "../../src/store/json.ts";
+import { sha256 } from "../../src/files/sha256.ts";
+import { readClosed } from "../../src/rollout/close.ts";
 import {
   attemptPrefix,
   episodeKey,
@@ -24,9 +22,11 @@ import {
   evaluationPrefix,
   iterationPrefix,
   policyPrefix,
-} from "../../src/store/keys.ts";
+} from "../../src/run/keys.ts";
+import { EpisodeRecord } from "../../src/run/records.ts";
+import { decodeSafetensors } from "../../src/safetensors/format.ts";
+import { readJson } from "../../src/store/json.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { sha256 } from "../../src/store/sha256.ts";
 import { checkFinishedRun } from "./check-store.ts";
 import { makeTinyRun, type TinyRun, t1, t1Through } from "./tiny-run.ts";
 

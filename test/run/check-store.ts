@@ -1,21 +1,21 @@
 // What must hold of every finished run, however often its runner was killed.
 import { expect } from "vitest";
-import { readClosed } from "../../src/pipeline/close.ts";
-import { readPlan } from "../../src/pipeline/plan.ts";
-import { EpisodeRecord } from "../../src/pipeline/records.ts";
-import { readRun } from "../../src/pipeline/run-record.ts";
-import { listAttempts, readAdmitted } from "../../src/store/claim.ts";
-import { readJson } from "../../src/store/json.ts";
+import { readClosed } from "../../src/rollout/close.ts";
+import { readPlan } from "../../src/rollout/plan.ts";
+import { listAttempts, readAdmitted } from "../../src/run/claim.ts";
 import {
   attemptPrefix,
   episodeKey,
   episodePrefix,
   iterationPrefix,
   policyPrefix,
-} from "../../src/store/keys.ts";
+} from "../../src/run/keys.ts";
+import { EpisodeRecord } from "../../src/run/records.ts";
+import { readRun } from "../../src/run/run-record.ts";
+import { readState } from "../../src/run/run-state.ts";
+import { readJson } from "../../src/store/json.ts";
 import { readManifest, verifyFolder } from "../../src/store/manifest.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
-import { readState } from "../../src/store/run-state.ts";
 
 /** @returns how many attempts were begun and never recorded */
 export async function checkFinishedRun(store: ObjectStore, run: string): Promise<number> {

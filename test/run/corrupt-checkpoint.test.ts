@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { withLocalRun } from "../../src/cli/local-runner.ts";
-import { policyPrefix } from "../../src/store/keys.ts";
+import { policyPrefix } from "../../src/run/keys.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { makeTinyRun, type TinyRun, t1 } from "./tiny-run.ts";
 

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { attemptPrefix, episodePrefix, iterationPrefix, keptFilesKey } from "../../src/store/keys.ts";
+import { attemptPrefix, episodePrefix, iterationPrefix, keptFilesKey } from "../../src/run/keys.ts";
 import { makeTinyRun, type TinyRun, t1 } from "./tiny-run.ts";
 
 describe("t1 regrade", () => {

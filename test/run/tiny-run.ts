@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { newModelFiles } from "../../src/pipeline/new-model.ts";
+import { newModelFiles } from "../../src/run/new-model.ts";
 import { generatePool } from "../../src/task/generate/pools.ts";
 import { writeTask } from "../../src/task/generate/write-task.ts";
 

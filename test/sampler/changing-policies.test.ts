@@ -2,9 +2,9 @@
 // for a model of another shape.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { ModelConfig } from "../../src/model/config.ts";
+import { policyPrefix } from "../../src/run/keys.ts";
 import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
 import type { Generation, PolicyReference } from "../../src/sampler/sampler.ts";
-import { policyPrefix } from "../../src/store/keys.ts";
 import { type StoredPolicies, storePolicies, storePolicy } from "./policies.ts";
 
 describe("a sampler whose policy changes", { timeout: 60_000 }, () => {

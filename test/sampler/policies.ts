@@ -9,9 +9,9 @@ import { writeStoredFiles } from "../../src/model/model-folder.ts";
 import { randomParameters } from "../../src/model/parameters.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
+import { policyPrefix } from "../../src/run/keys.ts";
 import type { PolicyReference } from "../../src/sampler/sampler.ts";
 import { openFileStore } from "../../src/store/file-store.ts";
-import { policyPrefix } from "../../src/store/keys.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 
 const FIXTURE = join(import.meta.dirname, "../fixtures/qwen3moe/sparse_step2");

@@ -5,18 +5,18 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, sy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "../../src/failure/errors.ts";
-import { DaemonClient } from "../../src/sandbox/daemon/client.ts";
-import { DaemonSandbox } from "../../src/sandbox/daemon/daemon-sandbox.ts";
-import { DriverDoor } from "../../src/sandbox/daemon/driver-door.ts";
-import type { FrameStream } from "../../src/sandbox/daemon/frame-stream.ts";
-import { makeToken } from "../../src/sandbox/daemon/handshake.ts";
+import { DaemonClient } from "../../src/sandboxd/client.ts";
+import { DaemonSandbox } from "../../src/sandboxd/daemon-sandbox.ts";
+import { DriverDoor } from "../../src/sandboxd/driver-door.ts";
+import type { FrameStream } from "../../src/sandboxd/frame-stream.ts";
+import { makeToken } from "../../src/sandboxd/handshake.ts";
 import {
   DAEMON_ENV,
   DOOR_MOUNT,
   daemonWords,
   openToolkit,
   TOOLKIT_MOUNT,
-} from "../../src/sandbox/daemon/toolkit.ts";
+} from "../../src/sandboxd/toolkit.ts";
 import { makeRootFolder } from "./root-folder.ts";
 
 export const BUSYBOX = "/bin/busybox";

@@ -1,5 +1,5 @@
 // Bytes that say whether they are whole: a hash, then what it is the hash of.
-import { sha256 } from "../../src/store/sha256.ts";
+import { sha256 } from "../../src/files/sha256.ts";
 
 const HASH_LENGTH = 64;
 

@@ -3,14 +3,12 @@
 import { rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-import { readClosed } from "../../src/pipeline/close.ts";
-import { AuditRecord, IterationMetrics } from "../../src/pipeline/metrics.ts";
-import { readPlan } from "../../src/pipeline/plan.ts";
-import { EpisodeRecord } from "../../src/pipeline/records.ts";
-import { readAttempts } from "../../src/pipeline/score.ts";
-import { train } from "../../src/pipeline/train.ts";
-import { readAdmitted } from "../../src/store/claim.ts";
-import { readJson } from "../../src/store/json.ts";
+import { AuditRecord, IterationMetrics } from "../../src/learning/metrics.ts";
+import { train } from "../../src/learning/train.ts";
+import { readClosed } from "../../src/rollout/close.ts";
+import { readPlan } from "../../src/rollout/plan.ts";
+import { readAttempts } from "../../src/rollout/score.ts";
+import { readAdmitted } from "../../src/run/claim.ts";
 import {
   attemptPrefix,
   auditKey,
@@ -21,10 +19,12 @@ import {
   metricsKey,
   optimizerPrefix,
   policyPrefix,
-} from "../../src/store/keys.ts";
+} from "../../src/run/keys.ts";
+import { EpisodeRecord } from "../../src/run/records.ts";
+import { readState } from "../../src/run/run-state.ts";
+import { readJson } from "../../src/store/json.ts";
 import { readManifest } from "../../src/store/manifest.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
-import { readState } from "../../src/store/run-state.ts";
 import { Sessions } from "../../src/training/onnx/network.ts";
 
 /** @returns failures of episodes by name */

@@ -5,8 +5,8 @@ import {
   type ProgramEnd,
   type ProgramRun,
   runProgram,
-} from "../../src/local/executors/program.ts";
-import type { FaultPlan } from "../../src/local/fault-plan.ts";
+} from "../../src/asl/executors/program.ts";
+import type { FaultPlan } from "../../src/asl/fault-plan.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
 import { listProcesses } from "../sandbox/processes.ts";

@@ -1,22 +1,22 @@
 // The runner of a storm: the deployed machines with this machine's executors, among which things fail. Killed at any
 // moment and started again, it goes on. Words: a JSON of StormSettings.
 import { join } from "node:path";
-import { readAssembly } from "../../src/local/assembly.ts";
-import { containerProcess } from "../../src/local-run/container-process.ts";
-import { Machines } from "../../src/local-run/machines.ts";
-import { driverInProcess } from "../../src/local-run/programs-in-process.ts";
-import { SharedGroups } from "../../src/local-run/shared-groups.ts";
-import { synthesizedAssembly } from "../../src/local-run/synthesized-assembly.ts";
-import { TaskGate } from "../../src/local-run/task-gate.ts";
-import { readRun } from "../../src/pipeline/run-record.ts";
+import { readAssembly } from "../../src/asl/assembly.ts";
+import { currentProcess } from "../../src/files/process-identity.ts";
+import { readImages } from "../../src/image/images-file.ts";
+import { containerProcess } from "../../src/local/container-process.ts";
+import { Machines } from "../../src/local/machines.ts";
+import { driverInProcess } from "../../src/local/programs-in-process.ts";
+import { SharedGroups } from "../../src/local/shared-groups.ts";
+import { synthesizedAssembly } from "../../src/local/synthesized-assembly.ts";
+import { TaskGate } from "../../src/local/task-gate.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
+import { readRun } from "../../src/run/run-record.ts";
 import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
-import { readImages } from "../../src/sandbox/image/images-file.ts";
-import { createRootBuilder } from "../../src/sandbox/image/root-builder.ts";
+import { createRootBuilder } from "../../src/sandbox/bubblewrap/root-builder.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { currentProcess } from "../../src/store/process-identity.ts";
 import { fastClock } from "./fast-clock.ts";
 import { killSandboxes, SERVICE_FAULTS, stormyDriver, stormyTrainer } from "./storm-faults.ts";
 import { StormLog } from "./storm-log.ts";

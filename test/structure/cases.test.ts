@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");
 const RULES = "test/contracts/sandbox/";
-const DAEMON = "src/sandbox/daemon/daemon.test.ts";
+const DAEMON = "src/sandboxd/daemon.test.ts";
 const DOCKER = "test/sandbox/docker/cases.test.ts";
 const ECS_START = "test/sandbox/ecs/launching.test.ts";
 const ECS_LIFE = "test/sandbox/ecs/life.test.ts";
@@ -127,7 +127,10 @@ const CASES: Readonly<Record<string, readonly Place[]>> = {
     [DOCKER, "an entry point that seeds a file and runs its command is honoured"],
   ],
   "harbor#2543, #964": [
-    ["src/sandbox/image/root-builder.test.ts", "is made once, and anew when anything it depends on changes"],
+    [
+      "src/sandbox/bubblewrap/root-builder.test.ts",
+      "is made once, and anew when anything it depends on changes",
+    ],
     [DOCKER, "a tag that was moved to another image makes sandboxes of that one"],
   ],
   "harbor#1733": [[MODES, "gets artifacts of one name at their own paths"]],
@@ -137,7 +140,7 @@ const CASES: Readonly<Record<string, readonly Place[]>> = {
   ],
   "verifiers#2236": [
     [RULES, "of the spec are there from the start, with modes and below new folders"],
-    ["src/sandbox/image/root-builder.test.ts", "COPY a.txt data.csv"],
+    ["src/sandbox/bubblewrap/root-builder.test.ts", "COPY a.txt data.csv"],
   ],
 
   // Trajectories, costs, errors

@@ -47,13 +47,13 @@ describe("import rules", () => {
 
   it("find adapters that are imported, and a deployment that reaches into them", () => {
     const { status, output } = cruise({
-      "src/pipeline/x.ts": 'import { z } from "../../lambdas/plan/handler.ts";\nexport const x = z;\n',
+      "src/rollout/x.ts": 'import { z } from "../../lambdas/plan/handler.ts";\nexport const x = z;\n',
       "lambdas/plan/handler.ts": "export const z = 1;\n",
       "infra/stack.ts": 'import { z } from "../lambdas/plan/handler.ts";\nexport const y = z;\n',
       "src/store/cdk.ts": 'import { App } from "aws-cdk-lib";\nexport const app = new App();\n',
     });
     expect(status).not.toBe(0);
-    expect(output).toContain("adapters-are-not-imported: src/pipeline/x.ts");
+    expect(output).toContain("adapters-are-not-imported: src/rollout/x.ts");
     expect(output).toContain("deployment-and-adapters-apart: infra/stack.ts");
     expect(output).toContain("src-knows-no-cdk: src/store/cdk.ts");
   });

@@ -2,19 +2,13 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { RewardRecord } from "../../src/pipeline/records.ts";
-import { regrade } from "../../src/pipeline/regrade.ts";
+import { regrade } from "../../src/rollout/regrade.ts";
+import { admit } from "../../src/run/claim.ts";
+import { attemptPrefix, episodePrefix, iterationPrefix, keptIndexKey, planKey } from "../../src/run/keys.ts";
+import { RewardRecord } from "../../src/run/records.ts";
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 import type { SandboxProvider } from "../../src/sandbox/sandbox.ts";
-import { admit } from "../../src/store/claim.ts";
 import { encodeJsonLines, readJson } from "../../src/store/json.ts";
-import {
-  attemptPrefix,
-  episodePrefix,
-  iterationPrefix,
-  keptIndexKey,
-  planKey,
-} from "../../src/store/keys.ts";
 import { putOnce } from "../../src/store/write-once.ts";
 import { KeptIndex } from "../../src/verifier/keep-files.ts";
 import { TaskStage } from "./play-task.ts";

@@ -1,5 +1,5 @@
 // Ends a command before its time: politely at first, then not, and with all of its process group.
-import { hasCode } from "../../store/file-errors.ts";
+import { hasCode } from "../../files/file-errors.ts";
 import { isDoneWithin } from "../done-within.ts";
 import type { StartedCommand } from "./porter.ts";
 import { endTracer } from "./tracer.ts";

@@ -1,7 +1,7 @@
 // Process 1 of a sandbox, as this machine counts: a number, and the start that tells it from a later process of that
 // number.
 import { readFileSync, readlinkSync } from "node:fs";
-import { hasCode } from "../../store/file-errors.ts";
+import { hasCode } from "../../files/file-errors.ts";
 
 export interface FirstProcess {
   readonly pid: number;

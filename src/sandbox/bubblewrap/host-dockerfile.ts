@@ -5,9 +5,9 @@
 import { existsSync, lstatSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { InputError } from "../../failure/errors.ts";
+import { type Dockerfile, type Instruction, jsonWords, parseDockerfile } from "../../image/dockerfile.ts";
+import { assignments, expand, WordError } from "../../image/dockerfile-words.ts";
 import { HOST_STAGE } from "../../task/generate/write-task.ts";
-import { type Dockerfile, type Instruction, jsonWords, parseDockerfile } from "../image/dockerfile.ts";
-import { assignments, expand, WordError } from "../image/dockerfile-words.ts";
 import type { SandboxFile } from "../sandbox.ts";
 
 export interface HostDockerfile {

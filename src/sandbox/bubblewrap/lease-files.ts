@@ -4,9 +4,9 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { hasCode } from "../../store/file-errors.ts";
-import { parseProcess, processState } from "../../store/process-identity.ts";
-import { folderOfThisProcess } from "../../store/temporary-file.ts";
+import { hasCode } from "../../files/file-errors.ts";
+import { parseProcess, processState } from "../../files/process-identity.ts";
+import { folderOfThisProcess } from "../../files/temporary-file.ts";
 import type { Lease } from "../sandbox.ts";
 import { endProcess, type FirstProcess } from "./first-process.ts";
 

@@ -4,7 +4,7 @@
 import { chownSync, closeSync, constants, mkdirSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../failure/errors.ts";
-import { folderOfThisProcess } from "../../store/temporary-file.ts";
+import { folderOfThisProcess } from "../../files/temporary-file.ts";
 import type { Host } from "./host.ts";
 
 const BATCH = 256;

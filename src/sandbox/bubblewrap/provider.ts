@@ -1,6 +1,6 @@
 // Sandboxes on this Linux machine: bubblewrap's namespaces, no daemon, no root. About as cheap as a process.
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
-import { removeLeftovers } from "../../store/temporary-file.ts";
+import { removeLeftovers } from "../../files/temporary-file.ts";
 import { assertSpec } from "../assert-spec.ts";
 import { OwnSandboxes } from "../own-sandboxes.ts";
 import type { Lease, SandboxProvider, SandboxSpec } from "../sandbox.ts";

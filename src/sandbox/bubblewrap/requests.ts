@@ -1,7 +1,7 @@
 // Requests to the processes of the spawner: how they are written, and the named pipe that brings them to a porter.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { Failure } from "../../failure/errors.ts";
-import { hasCode } from "../../store/file-errors.ts";
+import { hasCode } from "../../files/file-errors.ts";
 
 /** From a full pipe until the next try: a porter reads at once, unless its machine is busy. */
 const FULL_MS = 1;

@@ -1,5 +1,5 @@
 // Signals to the program of a terminal, by way of the process that has entered the sandbox for it (spawner/enter.pl).
-import { hasCode } from "../../store/file-errors.ts";
+import { hasCode } from "../../files/file-errors.ts";
 import { isDoneWithin } from "../done-within.ts";
 import { startTime } from "./first-process.ts";
 import { endTracersOfChildren } from "./tracer.ts";

@@ -12,7 +12,7 @@ import {
   spawnerHere,
 } from "../../../test/sandbox/bubblewrap-sandboxes.ts";
 import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
-import { hasCode } from "../../store/file-errors.ts";
+import { hasCode } from "../../files/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
 import type { ExecOptions } from "../sandbox.ts";
 import type { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";

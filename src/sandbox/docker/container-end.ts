@@ -1,7 +1,7 @@
 // Why a container ended: by itself, by what ran in it, or by somebody outside.
 import { z } from "zod";
 import type { Failure } from "../../failure/errors.ts";
-import { broken, lost, nameOf } from "../daemon/leased-sandbox.ts";
+import { broken, lost, nameOf } from "../../sandboxd/leased-sandbox.ts";
 import { memoryKills } from "../memory-kills.ts";
 import type { Engine } from "./engine.ts";
 import type { SandboxRecord } from "./sandbox-folder.ts";

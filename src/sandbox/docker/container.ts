@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
-import { DAEMON_ENV, DOOR_MOUNT, daemonWords, TOOLKIT_MOUNT } from "../daemon/toolkit.ts";
+import { DAEMON_ENV, DOOR_MOUNT, daemonWords, TOOLKIT_MOUNT } from "../../sandboxd/toolkit.ts";
 import type { Lease, SandboxSpec } from "../sandbox.ts";
 import { complaintOf, type Engine } from "./engine.ts";
 import { writeHosts } from "./sandbox-folder.ts";

@@ -1,12 +1,13 @@
 // What images hold, as every sandbox of them has it: the layers are the same files for all. It is read in the first one,
 // before anything in it was changed, and is what the others are compared with.
+
+import type { DaemonClient } from "../../sandboxd/client.ts";
+import { describePaths } from "../../sandboxd/describe-paths.ts";
+import { isOfEngine } from "../../sandboxd/difference.ts";
+import { parseBody } from "../../sandboxd/parse-body.ts";
+import { type ListedEntry, Listing } from "../../sandboxd/protocol.ts";
+import { unusable } from "../../sandboxd/set-up.ts";
 import type { ContainerImage } from "../container-image.ts";
-import type { DaemonClient } from "../daemon/client.ts";
-import { describePaths } from "../daemon/describe-paths.ts";
-import { isOfEngine } from "../daemon/difference.ts";
-import { parseBody } from "../daemon/parse-body.ts";
-import { type ListedEntry, Listing } from "../daemon/protocol.ts";
-import { unusable } from "../daemon/set-up.ts";
 
 /** Some megabytes each. */
 const KEPT_IMAGES = 32;

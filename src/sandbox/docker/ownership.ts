@@ -1,7 +1,7 @@
 // Whose a sandbox is: the driver that made it or took it over, for as long as that process lives.
 import { Failure } from "../../failure/errors.ts";
-import { currentProcess, formatProcess, parseProcess, processState } from "../../store/process-identity.ts";
-import { nameOf } from "../daemon/leased-sandbox.ts";
+import { currentProcess, formatProcess, parseProcess, processState } from "../../files/process-identity.ts";
+import { nameOf } from "../../sandboxd/leased-sandbox.ts";
 import type { Lease } from "../sandbox.ts";
 import type { Owner, SandboxRecord } from "./sandbox-folder.ts";
 

@@ -2,7 +2,7 @@
 // it ran; on Spot first, then on demand.
 import type { Task } from "@aws-sdk/client-ecs";
 import { Failure } from "../../failure/errors.ts";
-import { nameOf } from "../daemon/leased-sandbox.ts";
+import { nameOf } from "../../sandboxd/leased-sandbox.ts";
 import type { Lease, SandboxSpec } from "../sandbox.ts";
 import { EcsRefusal, failureOfRefusal } from "./ecs-refusal.ts";
 import type { EcsTasks } from "./ecs-tasks.ts";

@@ -1,7 +1,7 @@
 // What a daemon keeps for a driver that takes its sandbox over: what it was made for, and of which image.
 import { z } from "zod";
-import type { DaemonClient } from "../daemon/client.ts";
-import { parseBody } from "../daemon/parse-body.ts";
+import type { DaemonClient } from "../../sandboxd/client.ts";
+import { parseBody } from "../../sandboxd/parse-body.ts";
 import { DockerImageSpec, HostImageSpec, RecordedSpec } from "../recorded-spec.ts";
 import type { SandboxSpec } from "../sandbox.ts";
 import type { FargateImage } from "./fargate-image.ts";

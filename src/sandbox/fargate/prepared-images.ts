@@ -2,12 +2,12 @@
 // per content, drivers read them. Both name an image by what it is built from.
 import { z } from "zod";
 import { InputError } from "../../failure/errors.ts";
+import { sha256 } from "../../files/sha256.ts";
+import type { BuildRequest, ImageBuilder } from "../../image/image-builder.ts";
 import { parseJson } from "../../store/json.ts";
 import type { ObjectStore } from "../../store/object-store.ts";
-import { sha256 } from "../../store/sha256.ts";
 import { hashFolder } from "../../task/hash.ts";
 import { ContainerConfig, containerImage } from "../container-image.ts";
-import type { BuildRequest, ImageBuilder } from "../image/image-builder.ts";
 import { DEFAULT_IMAGE, type FargateImage } from "./fargate-image.ts";
 
 export const PreparedImage = z.strictObject({ taskDefinitionArn: z.string(), config: ContainerConfig });

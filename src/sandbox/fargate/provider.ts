@@ -3,12 +3,12 @@
 // daemons; they know nobody and nothing but their own token.
 import type { ECSClient } from "@aws-sdk/client-ecs";
 import { Failure } from "../../failure/errors.ts";
+import type { DaemonClient } from "../../sandboxd/client.ts";
+import { DaemonSandbox } from "../../sandboxd/daemon-sandbox.ts";
+import { type DialOptions, dialDaemon } from "../../sandboxd/dialer.ts";
+import { LeasedSandbox, lost, nameOf } from "../../sandboxd/leased-sandbox.ts";
+import { BASE_ENV, placeSandbox, startImage } from "../../sandboxd/set-up.ts";
 import { assertSpec } from "../assert-spec.ts";
-import type { DaemonClient } from "../daemon/client.ts";
-import { DaemonSandbox } from "../daemon/daemon-sandbox.ts";
-import { type DialOptions, dialDaemon } from "../daemon/dialer.ts";
-import { LeasedSandbox, lost, nameOf } from "../daemon/leased-sandbox.ts";
-import { BASE_ENV, placeSandbox, startImage } from "../daemon/set-up.ts";
 import { OwnSandboxes } from "../own-sandboxes.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { TokenBucket } from "../token-bucket.ts";

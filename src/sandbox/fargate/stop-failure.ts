@@ -1,7 +1,7 @@
 // Why a sandbox is not there, as a Failure. What the agent can bring about is SandboxBroken, so that a policy cannot void
 // its bad episodes by ending its sandbox; what only the infrastructure can is lost, and played again.
 import { Failure, InputError } from "../../failure/errors.ts";
-import { broken, lost } from "../daemon/leased-sandbox.ts";
+import { broken, lost } from "../../sandboxd/leased-sandbox.ts";
 import { classifyStop, type StoppedTask } from "./classify-stop.ts";
 
 /** What is known of a task that has stopped, or of one of its containers. */

@@ -1,7 +1,7 @@
 // The request by which a sandbox's task is started, and what of it can be read back from the task.
 import { createHash } from "node:crypto";
 import type { RunTaskCommandInput, Tag, Task } from "@aws-sdk/client-ecs";
-import { makeToken } from "../daemon/handshake.ts";
+import { makeToken } from "../../sandboxd/handshake.ts";
 import type { Lease, SandboxSpec } from "../sandbox.ts";
 import { RESERVED_MIB, taskSize } from "./task-size.ts";
 

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { KeyValuePair } from "@aws-sdk/client-ecs";
-import { TOOLKIT_MOUNT } from "../../../src/sandbox/daemon/toolkit.ts";
+import { TOOLKIT_MOUNT } from "../../../src/sandboxd/toolkit.ts";
 import { toolkitForTests } from "../local-daemon.ts";
 
 const run = promisify(execFile);

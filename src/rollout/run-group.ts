@@ -1,0 +1,112 @@
+// Plays a group of a phase's episodes: what a driver does. What is finished stays finished, so a group may be played
+// again by another driver after this one was ended at any point.
+import { join } from "node:path";
+import { createDemonstrator, NO_ROUTES } from "../agent/demonstrator.ts";
+import { InputError } from "../failure/errors.ts";
+import { type PhasePrefix, parsePhase, policyPrefix } from "../run/keys.ts";
+import { phasePool } from "../run/phase-pool.ts";
+import type { PlannedEpisode } from "../run/records.ts";
+import { type RunRecord, readRun } from "../run/run-record.ts";
+import { fetchTasks, storedPoolName } from "../run/stored-pool.ts";
+import type { Sampler } from "../sampler/sampler.ts";
+import type { SandboxProvider } from "../sandbox/sandbox.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import { type EpisodeText, openText } from "./episode-text.ts";
+import { readPlan } from "./plan.ts";
+import { type PreparedTask, prepare } from "./prepare.ts";
+import { type RunEpisodesServices, runEpisodes } from "./run-episodes.ts";
+import type { ImageServices } from "./task-image.ts";
+
+/** Attempts per episode of an evaluation before it counts as missing: failures are rerun, so that few are. */
+const EVALUATION_ATTEMPTS = 6;
+
+export interface RunGroupInput {
+  readonly phase: PhasePrefix;
+  readonly episodes: readonly number[];
+  readonly policyVersion: number;
+  /** Where tasks of a stored pool are unpacked. */
+  readonly workFolder: string;
+}
+
+export interface RunGroupServices
+  extends Pick<RunEpisodesServices, "holder" | "onEpisode" | "interruption" | "slots" | "cutoff"> {
+  readonly store: ObjectStore;
+  readonly sandboxes: SandboxProvider;
+  readonly images: ImageServices;
+  readonly sampler: Sampler;
+  /** Where several groups are played on one machine: what they have in common. */
+  readonly shared?: SharedByGroups;
+}
+
+export interface SharedByGroups {
+  readonly prepared: (phase: PhasePrefix) => Promise<ReadonlyMap<string, PreparedTask>>;
+  readonly text: (run: string, open: () => Promise<EpisodeText>) => Promise<EpisodeText>;
+}
+
+/** @throws InputError when an episode is not planned, or the run cannot be played here */
+export async function runGroup(
+  { phase, episodes, policyVersion, workFolder }: RunGroupInput,
+  services: RunGroupServices,
+): Promise<void> {
+  const { store, sampler, shared } = services;
+  const of = parsePhase(phase);
+  const record = await readRun(store, of.run);
+  const { config } = record;
+  const wanted = new Set(episodes);
+  const plan = (await readPlan(store, phase)).filter(({ episode }) => wanted.has(episode));
+  if (plan.length !== wanted.size) {
+    throw new InputError({
+      what: "episodes that are not planned",
+      where: phase,
+      expected: `${wanted.size} episodes, got ${plan.length}`,
+    });
+  }
+  const policy = { version: policyVersion, prefix: policyPrefix(of.run, policyVersion) };
+  const open = () => openText(store, policy, config);
+  const text = await (shared === undefined ? open() : shared.text(of.run, open));
+  const rollout =
+    of.kind === "iteration" ? config.rollout : { ...config.rollout, attempts: EVALUATION_ATTEMPTS };
+  await runEpisodes(
+    {
+      phase,
+      plan,
+      prepared: await (shared?.prepared(phase) ??
+        preparePhase({ phase, record, plan, workFolder }, services)),
+      config: { ...config, rollout },
+      policy,
+      layout: playsDemonstrations(record, phase) ? NO_ROUTES : text.layout,
+    },
+    {
+      ...services,
+      ...text,
+      samplerFor: ({ demonstration }) =>
+        demonstration === undefined ? sampler : createDemonstrator(demonstration, text.chat, text.tokenizer),
+    },
+  );
+}
+
+/** Makes the planned tasks ready: fetches them where the pool lies in the store, and builds their images. */
+export async function preparePhase(
+  {
+    phase,
+    record,
+    plan,
+    workFolder,
+  }: Pick<RunGroupInput, "phase" | "workFolder"> & {
+    readonly record: RunRecord;
+    readonly plan: readonly PlannedEpisode[];
+  },
+  { store, images }: Pick<RunGroupServices, "store" | "images">,
+): Promise<ReadonlyMap<string, PreparedTask>> {
+  const poolFolder = await phasePool(phase, { store });
+  const stored = storedPoolName(poolFolder);
+  const folder = stored === undefined ? poolFolder : join(workFolder, "tasks");
+  if (stored !== undefined)
+    await fetchTasks({ pool: stored, tasks: plan.map(({ task }) => task), into: folder }, { store });
+  return prepare(folder, plan, { ...images, demonstration: playsDemonstrations(record, phase) });
+}
+
+/** Supervised training plays its tasks' demonstrations; its evaluations play the policy. */
+function playsDemonstrations({ config }: RunRecord, phase: PhasePrefix): boolean {
+  return config.kind === "sft" && parsePhase(phase).kind === "iteration";
+}

@@ -1,0 +1,64 @@
+// What differs between a sandbox and its image, and what of it a successor is given.
+import type { FileChange } from "../sandbox/sandbox.ts";
+import type { Changes } from "./protocol.ts";
+
+export interface Difference {
+  readonly changes: readonly FileChange[];
+  /**
+   * Paths that are there and not as before, and folders that hold such, so that these get their modes; as the daemon has
+   * them (path-text.ts).
+   */
+  readonly carried: readonly string[];
+  /** Paths that are gone, or of another kind than before. */
+  readonly cleared: readonly string[];
+}
+
+/** Mounts, and what a container engine writes itself. */
+const NOT_THE_SANDBOX = ["/proc", "/sys", "/dev", "/.t1", "/.dockerenv", "/run/.containerenv"];
+const ENGINE_FILES = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/mtab"];
+
+export function isOfEngine(path: string): boolean {
+  return NOT_THE_SANDBOX.some(prefix => isAtOrBelow(path, prefix)) || ENGINE_FILES.includes(path);
+}
+
+/** What a daemon lists, without what is not the sandbox's own. */
+export function differenceOf(listed: Changes): Difference {
+  const own = listed.filter(([path]) => !isOfEngine(path));
+  const there = own.filter(([, change]) => change !== "deleted").map(([path]) => path);
+  return {
+    changes: own.map(([path, change, kind, , target]) => ({
+      ...{ path: path.toWellFormed(), change, kind },
+      ...(target !== null && { target: target.toWellFormed() }),
+    })),
+    carried: [...new Set(there.flatMap(path => [...foldersAbove(path), path]))],
+    cleared: own
+      .filter(([, change, , isReplaced]) => change === "deleted" || isReplaced)
+      .map(([path]) => path),
+  };
+}
+
+function foldersAbove(path: string): readonly string[] {
+  const names = path.split("/").slice(1, -1);
+  return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
+}
+
+/** What a successor is given, and what is removed from it before. */
+export function carriedWithout(
+  { carried, cleared }: Difference,
+  without: readonly string[],
+): { readonly paths: readonly string[]; readonly removed: readonly string[] } {
+  const cut = without.map(path => path.replace(/(?<=.)\/+$/, ""));
+  const isKept = (path: string): boolean => !cut.some(prefix => isAtOrBelow(path.toWellFormed(), prefix));
+  return {
+    paths: carried.filter(isKept),
+    // The deepest first; and no folder that holds something which stays as the image has it.
+    removed: cleared
+      .filter(path => isKept(path) && !cut.some(prefix => isAtOrBelow(prefix, path)))
+      .sort()
+      .reverse(),
+  };
+}
+
+function isAtOrBelow(path: string, prefix: string): boolean {
+  return prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
+}

@@ -1,0 +1,148 @@
+// What a driver can ask of the daemon.
+import { DeadlineTimer } from "../sandbox/deadline-timer.ts";
+import type { PseudoTerminal } from "../sandbox/pseudo-terminal.ts";
+import type { Answered, Asked } from "./answered.ts";
+import { Baseline } from "./baseline.ts";
+import { sizesOf } from "./captured-sizes.ts";
+import { Commands } from "./commands.ts";
+import { describe, listRoot } from "./describe.ts";
+import { makeFolder } from "./folders.ts";
+import { limitFileSize } from "./kernel.ts";
+import { killEverything } from "./kill-everything.ts";
+import type { Changes, Listing, Operation } from "./protocol.ts";
+import { Reaper } from "./reaper.ts";
+import { refusable, refusalOf } from "./refusal.ts";
+import { Terminals } from "./terminals.ts";
+import { Transfers } from "./transfers.ts";
+
+export class Operations {
+  readonly #reaper = new Reaper();
+  readonly #commands = new Commands(this.#reaper);
+  readonly #terminals = new Terminals(this.#reaper);
+  readonly #transfers = new Transfers();
+  readonly #end: () => void;
+  #deadline: DeadlineTimer | undefined;
+  #baseline: Baseline | undefined;
+  #notes: Uint8Array | undefined;
+
+  /** @param end ends the daemon and with it the sandbox */
+  constructor(end: () => void) {
+    this.#end = end;
+    this.#reaper.start();
+  }
+
+  /** @param requestId of a command whose result a driver has */
+  forget(requestId: string): void {
+    this.#commands.forget(requestId);
+  }
+
+  async perform(asked: Operation, body: Uint8Array): Promise<Answered> {
+    switch (asked.op) {
+      case "open":
+        return this.#open(asked);
+      case "mark":
+        return { value: refusable(() => this.#mark(asked, body)) };
+      case "note":
+        this.#notes = body;
+        return { value: {} };
+      case "recall":
+        return { value: { isNoted: this.#notes !== undefined }, body: this.#notes };
+      case "changes":
+        return this.#changes();
+      case "exec":
+        return this.#commands.run(asked, body);
+      case "attach":
+        return this.#commands.attach(asked);
+      case "signal":
+        return { value: { reached: this.#commands.find(asked.requestId).signal(signalOf(asked.signal)) } };
+      case "cancel":
+        this.#commands.find(asked.requestId).cancel();
+        return { value: {} };
+      case "await-process":
+        return { value: { state: await this.#commands.awaitProcess(asked) } };
+      case "terminal-open":
+        return { value: this.#terminals.open(asked) };
+      case "terminal-send":
+        return { value: { taken: await this.#terminals.find(asked.terminal).send(body) } };
+      case "terminal-read":
+        return readNew(this.#terminals.find(asked.terminal));
+      case "terminal-view": {
+        const { history, screen, applicationCursorKeys } = await this.#terminals.find(asked.terminal).view();
+        return { value: { history: [...history], screen: [...screen], applicationCursorKeys } };
+      }
+      case "terminal-resize":
+        await this.#terminals.find(asked.terminal).resize(asked.columns, asked.rows);
+        return { value: {} };
+      case "terminal-closed":
+        await this.#terminals.find(asked.terminal).closed;
+        return { value: {} };
+      case "terminal-close":
+        await this.#terminals.close(asked.terminal);
+        return { value: {} };
+      case "upload":
+        return { value: await this.#transfers.upload(asked, body) };
+      case "upload-more":
+        return { value: await this.#transfers.uploadMore(asked, body) };
+      case "download":
+        return this.#transfers.download(asked);
+      case "download-more":
+        return this.#transfers.downloadMore(asked.transfer);
+      case "download-stop":
+        this.#transfers.stopDownload(asked.transfer);
+        return { value: {} };
+      case "describe":
+        return { value: { entries: asked.paths.map(describe) } };
+      case "list":
+        return listed(listRoot);
+      case "kill-agents":
+        return { value: { isEmpty: await killEverything(() => this.#reaper.reapOrphans()) } };
+      case "status":
+        return {
+          value: {
+            ...{ pid: process.pid, requests: this.#commands.list() },
+            rssBytes: process.memoryUsage.rss(),
+          },
+        };
+      case "shutdown":
+        setImmediate(this.#end); // the answer goes first
+        return { value: {} };
+      default:
+        return asked satisfies never;
+    }
+  }
+
+  #open({ deadlineMs, made, fileLimitBytes }: Asked<"open">): Answered<"open"> {
+    // Whatever becomes of the driver, nothing here outlives the lease.
+    this.#deadline?.cancel();
+    this.#deadline = new DeadlineTimer(deadlineMs, this.#end);
+    if (fileLimitBytes !== undefined) limitFileSize(fileLimitBytes);
+    return { value: refusable(() => made.forEach(makeFolder)) };
+  }
+
+  #mark({ own }: Asked<"mark">, listing: Uint8Array): void {
+    this.#baseline ??= new Baseline(listing, own);
+  }
+
+  #changes(): Answered<"changes"> {
+    const baseline = this.#baseline;
+    if (baseline === undefined) throw new Error("changes since no mark");
+    return listed(() => baseline.changes());
+  }
+}
+
+function listed(list: () => Listing | Changes): Answered<"list" | "changes"> {
+  try {
+    return { value: {}, body: Buffer.from(JSON.stringify(list())) };
+  } catch (error) {
+    return { value: refusalOf(error) };
+  }
+}
+
+async function readNew(terminal: PseudoTerminal): Promise<Answered<"terminal-read">> {
+  const output = await terminal.readNew();
+  return { value: sizesOf(output), body: Buffer.concat([output.head, output.tail]) };
+}
+
+function signalOf(name: string): NodeJS.Signals {
+  return name as NodeJS.Signals; // kill(2) refuses what is none
+}
