@@ -47,7 +47,7 @@ function normalize(pattern: string): string {
   const parts: string[] = [];
   for (const part of pattern.split("/")) {
     if (part === "" || part === ".") continue;
-    if (part === "../sandbox") parts.pop();
+    if (part === "..") parts.pop();
     else parts.push(part);
   }
   return parts.join("/");

@@ -30,7 +30,7 @@ export function emptyFolder(path: string): void {
     if (stats?.isDirectory()) {
       enter(last);
       emptyHere(path);
-      process.chdir("../sandbox");
+      process.chdir("..");
       attempt(`cannot replace ${path}`, () => rmdirSync(pathOfText(last)));
     } else if (stats !== undefined) {
       attempt(`cannot replace ${path}`, () => unlinkSync(pathOfText(last)));
@@ -50,7 +50,7 @@ export function removeEntry(path: string): void {
     if (stats?.isDirectory()) {
       enter(last);
       emptyHere(path);
-      process.chdir("../sandbox");
+      process.chdir("..");
       attempt(`cannot remove ${path}`, () => rmdirSync(pathOfText(last)));
     } else if (stats !== undefined) {
       attempt(`cannot remove ${path}`, () => unlinkSync(pathOfText(last)));
@@ -116,7 +116,7 @@ function emptyHere(path: string): void {
       enter(full);
       depth += 1;
     } else if (depth > 0) {
-      process.chdir("../sandbox");
+      process.chdir("..");
       depth -= 1;
     } else {
       return;

@@ -153,6 +153,6 @@ function finishEntry(path: string, { type, mode, mtime }: Header): void {
 function cleanName(name: string): string {
   return name
     .split("/")
-    .filter(part => part !== "" && part !== "." && part !== "../sandbox")
+    .filter(part => part !== "" && part !== "." && part !== "..")
     .join("/");
 }
