@@ -1,39 +1,45 @@
 // Element-wise operations. Shapes broadcast as in NumPy; the reverse pass sums what was stretched.
-import { broadcastShapes, type DType, type Graph, sameShape, type Tensor } from "./graph.ts";
-import type { Primitive } from "./primitives.ts";
+import { broadcastShapes, type DType, sameShape, type Tensor } from "./graph.ts";
 
 type Comparison = "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual";
-type Plain = Extract<Primitive, "add" | "sub" | "mul" | "div" | "max" | "min">;
 
-export const add = (a: Tensor, b: Tensor): Tensor => binary("add", "Add", a, b);
-export const sub = (a: Tensor, b: Tensor): Tensor => binary("sub", "Sub", a, b);
-export const mul = (a: Tensor, b: Tensor): Tensor => binary("mul", "Mul", a, b);
-export const div = (a: Tensor, b: Tensor): Tensor => binary("div", "Div", a, b);
+export const add = (a: Tensor, b: Tensor): Tensor => binary("Add", a, b, dy => [() => dy, () => dy]);
+export const sub = (a: Tensor, b: Tensor): Tensor => binary("Sub", a, b, dy => [() => dy, () => neg(dy)]);
+export const mul = (a: Tensor, b: Tensor): Tensor =>
+  binary("Mul", a, b, dy => [() => mul(dy, b), () => mul(dy, a)]);
+
 /** The larger of two; where they are equal the gradient goes to the first. */
-export const max = (a: Tensor, b: Tensor): Tensor => binary("max", "Max", a, b);
+export const max = (a: Tensor, b: Tensor): Tensor =>
+  binary("Max", a, b, dy => choose(dy, compare("GreaterOrEqual", a, b)));
+
 /** The smaller of two; where they are equal the gradient goes to the first. */
-const min = (a: Tensor, b: Tensor): Tensor => binary("min", "Min", a, b);
-
-export function neg(x: Tensor): Tensor {
-  return unary("neg", "Neg", x);
-}
-
-export function exp(x: Tensor): Tensor {
-  return unary("exp", "Exp", x);
-}
+const min = (a: Tensor, b: Tensor): Tensor =>
+  binary("Min", a, b, dy => choose(dy, compare("LessOrEqual", a, b)));
 
 /** x bounded to [low, high]; outside the gradient is 0. */
 export function clip(x: Tensor, low: number, high: number): Tensor {
   return min(max(x, x.graph.scalar(low)), x.graph.scalar(high));
 }
 
+export function neg(x: Tensor): Tensor {
+  return x.graph.applyOne([x], () => [unary("Neg", x), dy => [() => neg(dy)]]);
+}
+
+export function exp(x: Tensor): Tensor {
+  return x.graph.applyOne([x], () => {
+    const y = unary("Exp", x);
+    return [y, dy => [() => mul(dy, y)]];
+  });
+}
+
 /** `a` where the condition holds, else `b`. */
 export function where(condition: Tensor, a: Tensor, b: Tensor): Tensor {
-  const graph = a.graph;
+  const { graph, dtype } = a;
   const shape = broadcastShapes(condition.shape, broadcastShapes(a.shape, b.shape));
-  return graph.apply("where", [a, b], { condition }, () => ({
-    outputs: [graph.node("Where", [condition, a, b], { shape, dtype: a.dtype })],
-  }))[0];
+  return graph.applyOne([a, b], () => [
+    graph.node("Where", [condition, a, b], { shape, dtype }),
+    dy => choose(dy, condition),
+  ]);
 }
 
 /** Element-wise comparison; no gradient flows through it. */
@@ -55,16 +61,17 @@ export function cast(x: Tensor, dtype: DType): Tensor {
   return x.graph.node("Cast", [x], { shape: x.shape, dtype, attributes: { to: CAST_TO[dtype] } });
 }
 
-function binary(primitive: Plain, op: string, a: Tensor, b: Tensor): Tensor {
+function binary(op: string, a: Tensor, b: Tensor, pullback: (dy: Tensor) => (() => Tensor)[]): Tensor {
   const shape = sameShape(a.shape, b.shape) ? a.shape : broadcastShapes(a.shape, b.shape);
-  return a.graph.apply(primitive, [a, b], undefined, () => ({
-    outputs: [a.graph.node(op, [a, b], { shape, dtype: a.dtype })],
-  }))[0];
+  return a.graph.applyOne([a, b], () => [a.graph.node(op, [a, b], { shape, dtype: a.dtype }), pullback]);
 }
 
-function unary(primitive: "neg" | "exp", op: string, x: Tensor): Tensor {
-  const graph: Graph = x.graph;
-  return graph.apply(primitive, [x], undefined, () => ({
-    outputs: [graph.node(op, [x], { shape: x.shape, dtype: x.dtype })],
-  }))[0];
+function unary(op: string, x: Tensor): Tensor {
+  return x.graph.node(op, [x], { shape: x.shape, dtype: x.dtype });
+}
+
+/** Both branches of a choice: the gradient where it was taken, 0 elsewhere. */
+function choose(dy: Tensor, first: Tensor): (() => Tensor)[] {
+  const zero = dy.graph.scalar(0);
+  return [() => where(first, dy, zero), () => where(first, zero, dy)];
 }

@@ -1,7 +1,7 @@
 // A graph under construction: ONNX nodes in execution order, and the tape that `gradients` (backward.ts) walks.
-// What the graph computes is written with the functions of ops.ts; only they and the layers of src/model add nodes.
+// Operations (elementwise.ts, shaping.ts, reductions.ts, linear.ts, indexing.ts, network.ts) add nodes together with their
+// gradient rule. `node` adds one without a rule, for values that need none.
 import { InvariantError } from "../failure/errors.ts";
-import type { Primitive, Primitives } from "./primitives.ts";
 
 export type DType = "f32" | "i32" | "i64" | "bool";
 
@@ -35,14 +35,20 @@ export interface Constant {
   readonly bytes: Uint8Array;
 }
 
-/** One differentiable operation as the reverse pass sees it: its name selects the rule. */
-export interface TapeEntry<P extends Primitive = Primitive> {
-  readonly primitive: P;
+/**
+ * How the gradient of an operation's result becomes the gradients of its inputs, in their order. Each is made only
+ * when it is needed, and may still have the shape that its input was stretched to (backward.ts sums it down).
+ *
+ * @param dy gradient of the first output that has one
+ * @param all gradient of each output; undefined where nothing depends on it
+ */
+export type Pullback = (dy: Tensor, all: readonly (Tensor | undefined)[]) => readonly (() => Tensor)[];
+
+/** One differentiable operation as the reverse pass sees it. */
+export interface TapeEntry {
   readonly inputs: readonly Tensor[];
   readonly outputs: readonly Tensor[];
-  /** Intermediate values that the rule wants to use again. */
-  readonly saved: readonly Tensor[];
-  readonly settings: Primitives[P];
+  readonly pullback: Pullback;
 }
 
 export interface NodeOptions {
@@ -131,10 +137,8 @@ export class Graph {
       const blocked = inputs.find(tensor => tensor?.differentiable);
       if (blocked !== undefined) {
         throw new InvariantError(
-          `${op} has no gradient rule: use a function of ops.ts, or stopGradient on its input`,
-          {
-            input: blocked.name,
-          },
+          `${op} has no gradient rule: use an operation of src/tensor that has one, or stopGradient on its input`,
+          { input: blocked.name },
         );
       }
     }
@@ -146,21 +150,30 @@ export class Graph {
   }
 
   /**
-   * Runs `emit`, which adds the nodes of one differentiable operation, and puts it on the tape as `primitive`.
-   * `emit` returns the outputs and what the gradient rule wants to use again.
+   * Adds a differentiable operation: `emit` adds its nodes and returns its outputs with its gradient rule. The tape
+   * holds it where an input depends on a parameter.
    */
-  apply<P extends Primitive>(
-    primitive: P,
+  apply(
     inputs: readonly Tensor[],
-    settings: Primitives[P],
-    emit: () => { readonly outputs: readonly Tensor[]; readonly saved?: readonly Tensor[] },
+    emit: () => { readonly outputs: readonly Tensor[]; readonly pullback: Pullback },
   ): Tensor[] {
     const recorded = this.#recording && inputs.some(tensor => tensor.differentiable);
-    const { outputs, saved = [] } = this.withoutTape(emit);
+    const { outputs, pullback } = this.withoutTape(emit);
     if (!recorded) return [...outputs];
     const marked = outputs.map(tensor => ({ ...tensor, differentiable: true }));
-    this.tape.push({ primitive, inputs, outputs: marked, saved, settings });
+    this.tape.push({ inputs, outputs: marked, pullback });
     return marked;
+  }
+
+  /** As `apply`, for an operation with one output. */
+  applyOne(
+    inputs: readonly Tensor[],
+    emit: () => readonly [Tensor, (dy: Tensor) => readonly (() => Tensor)[]],
+  ): Tensor {
+    return this.apply(inputs, () => {
+      const [output, pullback] = emit();
+      return { outputs: [output], pullback };
+    })[0];
   }
 
   /** Nodes added by `emit` are not recorded: the inside of an operation, or the reverse pass itself. */

@@ -1,6 +1,7 @@
 // Matrix products.
 import { InvariantError } from "../failure/errors.ts";
-import { broadcastShapes, type Tensor } from "./graph.ts";
+import { broadcastShapes, productDim, type Tensor } from "./graph.ts";
+import { reshape } from "./shaping.ts";
 
 export interface MatmulSettings {
   /** Use the transpose of the last two axes of `a` (or `b`). */
@@ -19,12 +20,29 @@ export function matmul(a: Tensor, b: Tensor, settings: MatmulSettings = {}): Ten
   if (innerA !== innerB)
     throw new InvariantError("matmul: inner sizes differ", { a: a.shape, b: b.shape, settings });
   const shape = [...broadcastShapes(a.shape.slice(0, -2), b.shape.slice(0, -2)), rows, columns];
-  return graph.apply("matmul", [a, b], { transposeA, transposeB, alpha }, () => {
-    if (!transposeA && !transposeB && alpha === 1)
-      return { outputs: [graph.node("MatMul", [a, b], { shape })] };
+  const product = () => {
+    if (!transposeA && !transposeB && alpha === 1) return graph.node("MatMul", [a, b], { shape });
     const attributes = { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: alpha } };
-    return { outputs: [graph.node("FusedMatMul", [a, b], { shape, attributes, domain: "com.microsoft" })] };
-  })[0];
+    return graph.node("FusedMatMul", [a, b], { shape, attributes, domain: "com.microsoft" });
+  };
+  // d op(a) = α·dy·op(b)ᵀ,  d op(b) = α·op(a)ᵀ·dy
+  const gradientOfA = (dy: Tensor) =>
+    transposeA
+      ? matmul(b, dy, { transposeA: transposeB, transposeB: true, alpha })
+      : matmul(dy, b, { transposeB: !transposeB, alpha });
+  const gradientOfB = (dy: Tensor) => {
+    // A weight used on [.., rows, in] gets its gradient from one flat product instead of a batch of small ones.
+    const [flatA, flatDy] = b.shape.length === 2 && !transposeA ? [flattenRows(a), flattenRows(dy)] : [a, dy];
+    return transposeB
+      ? matmul(flatDy, flatA, { transposeA: true, transposeB: transposeA, alpha })
+      : matmul(flatA, flatDy, { transposeA: !transposeA, alpha });
+  };
+  return graph.applyOne([a, b], () => [product(), dy => [() => gradientOfA(dy), () => gradientOfB(dy)]]);
+}
+
+function flattenRows(x: Tensor): Tensor {
+  if (x.shape.length === 2) return x;
+  return reshape(x, [productDim(x.shape.slice(0, -1)), x.shape[x.shape.length - 1]]);
 }
 
 function lastTwo({ shape }: Tensor, transposed: boolean) {

@@ -12,27 +12,26 @@ export function reshape(x: Tensor, shape: Shape): Tensor {
     names.length === 1
       ? graph.integers(shape.map(dim => (typeof dim === "string" ? -1 : dim)))
       : graph.shapeTensor(shape);
-  return graph.apply("reshape", [x], undefined, () => ({
-    outputs: [graph.node("Reshape", [x, target], { shape, dtype: x.dtype })],
-  }))[0];
+  return graph.applyOne([x], () => [
+    graph.node("Reshape", [x, target], { shape, dtype: x.dtype }),
+    dy => [() => reshape(dy, x.shape)],
+  ]);
 }
 
 export function transpose(x: Tensor, permutation: readonly number[]): Tensor {
   const graph = x.graph;
   const shape = permutation.map(axis => x.shape[axis]);
-  return graph.apply("transpose", [x], { permutation }, () => ({
-    outputs: [graph.node("Transpose", [x], { shape, dtype: x.dtype, attributes: { perm: permutation } })],
-  }))[0];
+  const inverse = permutation.map((_, axis) => permutation.indexOf(axis));
+  return graph.applyOne([x], () => [
+    graph.node("Transpose", [x], { shape, dtype: x.dtype, attributes: { perm: permutation } }),
+    dy => [() => transpose(dy, inverse)],
+  ]);
 }
 
-/** Stretches sizes of 1 (and missing leading axes) to `shape`. */
+/** Stretches sizes of 1 (and missing leading axes) to `shape`. It has no gradient rule: only rules use it. */
 export function expand(x: Tensor, shape: Shape): Tensor {
   if (sameShape(x.shape, shape)) return x;
-  const graph = x.graph;
-  const target = graph.shapeTensor(shape);
-  return graph.apply("expand", [x], undefined, () => ({
-    outputs: [graph.node("Expand", [x, target], { shape, dtype: x.dtype })],
-  }))[0];
+  return x.graph.node("Expand", [x, x.graph.shapeTensor(shape)], { shape, dtype: x.dtype });
 }
 
 /** Lays tensors end to end along an axis. */
@@ -42,9 +41,10 @@ export function concat(parts: readonly Tensor[], axis: number, named?: NamedSize
   const sizes = parts.map(part => part.shape[axis]);
   const total = named?.total ?? sizes.reduce<number>((sum, size) => sum + fixed(size), 0);
   const shape = first.shape.map((dim, at) => (at === axis ? total : dim));
-  return graph.apply("concat", parts, { axis, sizes, sizesTensor: named?.sizesTensor }, () => ({
-    outputs: [graph.node("Concat", parts, { shape, dtype: first.dtype, attributes: { axis } })],
-  }))[0];
+  return graph.applyOne(parts, () => [
+    graph.node("Concat", parts, { shape, dtype: first.dtype, attributes: { axis } }),
+    dy => split(dy, axis, sizes, named?.sizesTensor).map(piece => () => piece),
+  ]);
 }
 
 /** How pieces whose sizes are known only when the graph runs are laid together. */
@@ -62,10 +62,14 @@ export function split(x: Tensor, axis: number, sizes: readonly Dim[], sizesTenso
     shape: x.shape.map((dim, at) => (at === axis ? size : dim)),
     dtype: x.dtype,
   }));
-  return graph.apply("split", [x], { axis, sizesTensor }, () => {
+  return graph.apply([x], () => {
     const outputs = graph.nodeOutputs("Split", [x, lengths], shapes, { attributes: { axis } });
     for (const output of outputs) graph.bindDims(output);
-    return { outputs };
+    const join = (all: readonly (Tensor | undefined)[]) => {
+      const parts = outputs.map((output, index) => all[index] ?? zeros(output, output.shape));
+      return concat(parts, axis, sizesTensor && { sizesTensor, total: x.shape[axis] });
+    };
+    return { outputs, pullback: (_, all) => [() => join(all)] };
   });
 }
 
