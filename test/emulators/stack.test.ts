@@ -3,6 +3,7 @@
 // containers' entry points (or in containers), sandboxes by bubblewrap.
 import { execFile } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { CloudFormationClient, DescribeStacksCommand } from "@aws-sdk/client-cloudformation";
 import { GetExecutionHistoryCommand, SFNClient } from "@aws-sdk/client-sfn";
@@ -15,7 +16,7 @@ import { endpoint, environment, kind, missingFor } from "./at-hand.ts";
 
 const missing = missingFor("stacks", "tasks");
 const title = `a deployment in ${kind}${missing === undefined ? "" : ` (skipped: ${missing})`}`;
-const MAIN = new URL("../../src/cli/main.ts", import.meta.url).pathname;
+const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const NAME_OF_STACK =
   /^t1-(storage|network|pull-endpoints|images|sandboxes|sampler|training|pipeline|observability)$/;
 

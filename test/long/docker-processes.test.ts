@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readClosed } from "../../src/rollout/close.ts";
 import { iterationPrefix } from "../../src/run/keys.ts";
@@ -16,6 +17,7 @@ import { onlyChild } from "../sandbox/processes.ts";
 
 const why = noDocker === undefined ? "" : ` (skipped: ${noDocker})`;
 const IMAGE = "t1-test/processes:1";
+const DRIVER = fileURLToPath(new URL("../../containers/driver/main.ts", import.meta.url));
 
 describe.skipIf(noDocker !== undefined)(`drivers as processes, sandboxes on docker${why}`, () => {
   let tiny: TinyRun;
@@ -95,7 +97,7 @@ training: { iterations: 1 }
     }
     const left = (await containersOf(run)).length;
     // With room for three episodes there is one driver at a time.
-    process.kill(onlyChild(runner.pid, "containers/driver/main.ts"), "SIGKILL");
+    process.kill(onlyChild(runner.pid, DRIVER), "SIGKILL");
     expect(left).toBeGreaterThan(0);
     expect(await ended).toBe(0);
     expect(await containersOf(run)).toEqual([]);

@@ -15,7 +15,7 @@ import { openFargate } from "../sandbox/ecs/fargate-for-tests.ts";
 import { EcsFaults } from "../sandbox/ecs/random-faults.ts";
 import { type FaultLoad, runFaultLoad } from "../sandbox/fault-load.ts";
 import { type LocalDaemon, startLocalDaemon } from "../sandbox/local-daemon.ts";
-import { listProcesses, onlyChild } from "../sandbox/processes.ts";
+import { listProcesses, onlyChild, SPAWNER } from "../sandbox/processes.ts";
 
 const daemons: LocalDaemon[] = [];
 afterEach(async () => {
@@ -64,7 +64,7 @@ test("bubblewrap: processes that pause or die", async () => {
   chmodSync(folder, 0o755);
   await using provider = createBubblewrapProvider(folder);
   let made = 0;
-  const spawner = () => onlyChild(process.pid, "t1");
+  const spawner = () => onlyChild(process.pid, SPAWNER);
   const porters = () => listProcesses().filter(({ parent }) => parent === spawner());
   await run({
     create: async () => {

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll } from "vitest";
 import type { BubblewrapSandbox } from "../../src/sandbox/bubblewrap/bubblewrap-sandbox.ts";
 import { type BubblewrapProvider, createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 import type { ExecOptions, ExecResult, Lease, SandboxSpec } from "../../src/sandbox/sandbox.ts";
-import { onlyChild } from "./processes.ts";
+import { onlyChild, SPAWNER } from "./processes.ts";
 
 /** This machine's programs, and nothing else. */
 export function hostSpec(diskBytes: number): SandboxSpec {
@@ -19,12 +19,12 @@ export function run(
 }
 
 export function spawnerHere(): number {
-  return onlyChild(process.pid, "t1");
+  return onlyChild(process.pid, SPAWNER);
 }
 
 /** Of the one sandbox that there is. */
 export function porterHere(): number {
-  return onlyChild(spawnerHere(), "t1");
+  return onlyChild(spawnerHere(), SPAWNER);
 }
 
 export interface BubblewrapSandboxes {

@@ -1,10 +1,18 @@
-// Processes of this machine, for tests that look for what was left over.
+// Processes of this machine, for tests that look for leftovers.
 import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+/** The process that starts bubblewrap sandboxes, and the one beside each sandbox, give themselves this command line. */
+export const SPAWNER = "t1";
+/** The script of the process that holds a driver's terminals, as its command line has it. */
+export const KEEPER = fileURLToPath(
+  new URL("../../src/sandbox/bubblewrap/terminals/keeper.ts", import.meta.url),
+);
 
 export interface ProcessEntry {
   readonly pid: number;
   readonly parent: number;
-  /** Words of the command line, empty for what is dead and not reaped. */
+  /** Words of the command line; empty for a process that is dead and not reaped. */
   readonly words: readonly string[];
 }
 
@@ -23,15 +31,18 @@ export function listProcesses(): readonly ProcessEntry[] {
 }
 
 /**
- * The one child of a process that has a word in its command line.
+ * The one child of a process, or the one that has a word in its command line. A word counts as a whole: a part of one
+ * would also be found in the path of the clone, which is in the command line of every program of ours.
  *
- * @throws when there is none or several: signalling number 0 in its place would end the tests
+ * @throws when there is none or several: signalling process 0 instead would end the tests
  */
-export function onlyChild(parent: number | undefined, word = ""): number {
+export function onlyChild(parent: number | undefined, word?: string): number {
   const [child, ...others] = listProcesses().filter(
-    entry => entry.parent === parent && entry.words.join(" ").includes(word),
+    entry => entry.parent === parent && (word === undefined || entry.words.includes(word)),
   );
   if (child === undefined || others.length > 0)
-    throw new Error(`${parent} has not one child with "${word}" but ${others.length + (child ? 1 : 0)}`);
+    throw new Error(
+      `expected one child of ${parent}${word === undefined ? "" : ` with the word "${word}"`}, got ${others.length + (child ? 1 : 0)}`,
+    );
   return child.pid;
 }

@@ -9,7 +9,7 @@ import {
 import type { FaultPlan } from "../../src/asl/fault-plan.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
-import { listProcesses } from "../sandbox/processes.ts";
+import { listProcesses, SPAWNER } from "../sandbox/processes.ts";
 import type { StormLog } from "./storm-log.ts";
 import type { StormyStore } from "./stormy-store.ts";
 
@@ -121,7 +121,8 @@ export function stormyTrainer(trainer: Program, log: StormLog): Program {
 
 function trainerProcess(): number | undefined {
   return listProcesses().find(
-    ({ parent, words }) => parent === process.pid && words.join(" ").includes("containers/trainer/main.ts"),
+    ({ parent, words }) =>
+      parent === process.pid && words.some(word => word.endsWith("/containers/trainer/main.ts")),
   )?.pid;
 }
 
@@ -146,6 +147,6 @@ export function killSandboxes(everyMs: number, log: StormLog): () => void {
 /** What starts sandboxes is a child of ours, and a porter a child of it. */
 function sandboxProcesses(): { readonly spawner: number | undefined; readonly sandboxes: readonly number[] } {
   const all = listProcesses();
-  const spawner = all.find(({ parent, words }) => parent === process.pid && words[0] === "t1")?.pid;
+  const spawner = all.find(({ parent, words }) => parent === process.pid && words[0] === SPAWNER)?.pid;
   return { spawner, sandboxes: all.filter(({ parent }) => parent === spawner).map(({ pid }) => pid) };
 }

@@ -10,7 +10,7 @@ import {
   run,
   spawnerHere,
 } from "../../../test/sandbox/bubblewrap-sandboxes.ts";
-import { listProcesses } from "../../../test/sandbox/processes.ts";
+import { listProcesses, SPAWNER } from "../../../test/sandbox/processes.ts";
 import { capturedText } from "../captured-text.ts";
 import type { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
 import { startTime } from "./first-process.ts";
@@ -151,7 +151,8 @@ describe("commands that are stopped before they execute", () => {
     const { sandbox, porter } = await create();
     const spawner = spawnerHere();
     await attack(sandbox, `${HOLD} sleep 60`);
-    const held = () => listProcesses().filter(({ parent, words }) => parent === porter && words[0] === "t1");
+    const held = () =>
+      listProcesses().filter(({ parent, words }) => parent === porter && words[0] === SPAWNER);
     const running = await runUntil(sandbox, () => held().length >= 5);
     const inside = [...held(), ...listProcesses().filter(({ words }) => words.includes("/tmp/attack.pl"))];
     expect(inside.length).toBeGreaterThanOrEqual(2);

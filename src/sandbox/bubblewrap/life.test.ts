@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { hostSpec, spawnerHere } from "../../../test/sandbox/bubblewrap-sandboxes.ts";
-import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
+import { KEEPER, listProcesses, onlyChild, SPAWNER } from "../../../test/sandbox/processes.ts";
 import { makeRootFolder } from "../../../test/sandbox/root-folder.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { startTime } from "./first-process.ts";
@@ -171,7 +171,7 @@ test.each([
 ])("a driver waits for %s when the terminals are lost meanwhile", async (_, waits, answer) => {
   const said = await runDriver(`
     const terminal = await sandbox.terminal(size);
-    const keeper = onlyChild(process.pid, "keeper.ts");
+    const keeper = onlyChild(process.pid, ${JSON.stringify(KEEPER)});
     process.kill(keeper, "SIGSTOP");
     setTimeout(() => process.kill(keeper, "SIGKILL"), 300).unref();
     const waiting = ${waits};
@@ -186,7 +186,7 @@ test.each([
 test("a driver that has no descriptor left is told so, and keeps no sandbox that nobody knows of", async () => {
   const program = `
     const { closeSync, openSync } = await import("node:fs");
-    const spawner = onlyChild(process.pid, "t1");
+    const spawner = onlyChild(process.pid, "${SPAWNER}");
     const names = new Set();
     const told = error => names.add(error.name);
     for (let spare = 0; spare < 8; spare++) {
@@ -199,7 +199,7 @@ test("a driver that has no descriptor left is told so, and keeps no sandbox that
       for (const fd of taken) closeSync(fd);
     }
     const { end } = await sandbox.exec("true", { timeoutMs: 10_000 });
-    const porters = listProcesses().filter(({ parent, words }) => parent === spawner && words[0] === "t1");
+    const porters = listProcesses().filter(({ parent, words }) => parent === spawner && words[0] === "${SPAWNER}");
     console.log([...names].sort().join(" "), end.exitCode, porters.length);
   `;
   expect(await runDriver(program, { prepare: "ulimit -n 512;" })).toBe("SandboxLost SandboxUnavailable 0 1");

@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -263,7 +264,7 @@ describe("a layer", () => {
       held,
       readFileSync(join(parent, "t1-images.yaml"), "utf8").replace('"HELD":"0"', '"HELD":"50"'),
     );
-    const script = new URL("../../../test/sandbox/hold-build.ts", import.meta.url).pathname;
+    const script = fileURLToPath(new URL("../../../test/sandbox/hold-build.ts", import.meta.url));
     const child = spawn(process.execPath, [script, held, context], {
       stdio: ["ignore", "pipe", "inherit"],
     });

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { hostSpec } from "../../../../test/sandbox/bubblewrap-sandboxes.ts";
-import { onlyChild } from "../../../../test/sandbox/processes.ts";
+import { KEEPER, onlyChild } from "../../../../test/sandbox/processes.ts";
 import { type BubblewrapProvider, createBubblewrapProvider } from "../provider.ts";
 
 const SIZE = { columns: 80, rows: 24 };
@@ -23,7 +23,7 @@ function create() {
 }
 
 function keeper(): number {
-  return onlyChild(process.pid, "keeper.ts");
+  return onlyChild(process.pid, KEEPER);
 }
 
 test("terminals are lost with the process that keeps them, the sandbox is not, and the next ones have another", async () => {
