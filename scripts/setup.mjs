@@ -20,13 +20,13 @@ installPackages();
 installPrograms();
 checkNamespaces();
 
-/** npm packages, when the lock file is not the one they were installed from. */
+/** Installs the npm packages, unless they were installed from this lock file already. */
 function installPackages() {
   const lock = readFileSync(join(root, "package-lock.json"), "utf8");
   const stamp = join(root, "node_modules/.t1-installed");
   const node = join(root, "node_modules/.bin/node");
   if (existsSync(node) && existsSync(stamp) && readFileSync(stamp, "utf8") === lock) return;
-  say("installing npm packages: npm ci");
+  say("installing npm packages (npm ci; about 1 GB in node_modules, some minutes)");
   // The CUDA libraries of onnxruntime-node come from another registry and are of no use on a CPU.
   const env = { ...process.env, ONNXRUNTIME_NODE_INSTALL: "skip" };
   // Warnings are about the host's Node, which runs none of them: t1 runs on the one in node_modules.
@@ -41,7 +41,7 @@ function installPackages() {
   writeFileSync(stamp, lock);
 }
 
-/** Programs of the system that sandboxes are made of. */
+/** Installs the programs of the system that sandboxes are made of. */
 function installPrograms() {
   const packages = [
     ["bwrap", "bubblewrap"],
@@ -67,7 +67,7 @@ function installPrograms() {
     stop(`could not install ${missing.join(", ")}; run: ${byHand}`);
 }
 
-/** A sandbox is made of namespaces; a default Docker container and some distributions forbid them. */
+/** Stops where user namespaces are forbidden, as in a default Docker container: every sandbox is made of them. */
 function checkNamespaces() {
   const probe = spawnSync(
     "bwrap",
