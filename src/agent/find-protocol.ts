@@ -1,13 +1,14 @@
 // The protocols by the names that a run's config uses, and what each needs of the chat format.
-import type { RunConfig } from "../config/run-config.ts";
+import type { z } from "zod";
 import type { ChatFormatOptions } from "../model/chat-format.ts";
+import type { Agent } from "../settings/agent-config.ts";
 import { bashToolProtocol } from "./bash-tool/bash-tool-protocol.ts";
 import { compactProtocol } from "./compact-protocol.ts";
 import type { Protocol } from "./protocol.ts";
 import { jsonFormat, xmlFormat } from "./terminus/reply-format.ts";
 import { terminusProtocol } from "./terminus/terminus-protocol.ts";
 
-type AgentConfig = RunConfig["agent"];
+type AgentConfig = z.infer<typeof Agent>;
 export type ProtocolName = AgentConfig["protocol"];
 
 const PROTOCOLS: Readonly<Record<ProtocolName, Protocol>> = {

@@ -1,6 +1,6 @@
 // Whole numbers of the command line. Commander says which option they were given to.
 import { InvalidArgumentError } from "commander";
-import { LAST_NUMBER } from "../config/numbers.ts";
+import { LAST_NUMBER } from "../settings/numbers.ts";
 
 /** A seed: from 0. */
 export function parseCount(text: string): number {

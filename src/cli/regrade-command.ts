@@ -1,12 +1,12 @@
 // `t1 regrade`: grades episodes of a run again by what was kept of them.
 import { type Command, Option } from "commander";
-import { VerifierModeName } from "../config/grading-config.ts";
 import { nearestName } from "../config/nearest-name.ts";
 import { InputError } from "../failure/errors.ts";
 import { readPlan } from "../rollout/plan.ts";
 import { type RegradedEpisode, regrade } from "../rollout/regrade.ts";
 import { evaluationPrefix, iterationPrefix, type PhasePrefix, planKey } from "../run/keys.ts";
 import { readRun } from "../run/run-record.ts";
+import { VerifierModeName } from "../settings/grading-config.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import type { VerifierMode } from "../verifier/run-verifier.ts";

@@ -1,9 +1,9 @@
 // `t1 tasks try`: a task for a person: a shell in its sandbox, then its own tests.
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
-import { VerifierModeName } from "../config/grading-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { type PreparedTask, prepareTask } from "../rollout/prepare.ts";
+import { VerifierModeName } from "../settings/grading-config.ts";
 import { AGENTS, asAgent, type Play, type TriedStep, tryTask } from "../task-gates/try-task.ts";
 import { isResolved, VERIFIER_CAUSES } from "../verifier/report.ts";
 import type { VerifierMode, VerifierRun } from "../verifier/run-verifier.ts";

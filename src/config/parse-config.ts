@@ -2,9 +2,9 @@
 import { type Document, isMap, isScalar, LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
 import { InputError } from "../failure/errors.ts";
+import { valueOfYaml } from "../settings/yaml-value.ts";
 import { nearestName } from "./nearest-name.ts";
 import { RunConfig } from "./run-config.ts";
-import { valueOfYaml } from "./yaml-value.ts";
 
 /**
  * @param text YAML

@@ -1,10 +1,10 @@
 // The configuration of a run: one schema for everything a person sets. Each key says what it does and why its default
 // is what it is; `t1 config schema` prints them. Defaults are T1's (arXiv 2609.11042) where it names a value.
 import { z } from "zod";
-import { Agent, Sampling } from "./agent-config.ts";
-import { RewardConfig, Verifier } from "./grading-config.ts";
-import { ModelSource, NewModel } from "./model-config.ts";
-import { Count, Numbered } from "./numbers.ts";
+import { Agent, Sampling } from "../settings/agent-config.ts";
+import { RewardConfig, Verifier } from "../settings/grading-config.ts";
+import { ModelSource, NewModel } from "../settings/model-config.ts";
+import { Count, Numbered } from "../settings/numbers.ts";
 import { PpoTraining, SftTraining } from "./training-config.ts";
 
 const Tasks = z

@@ -1,7 +1,7 @@
 // How policy and critic learn.
 import { z } from "zod";
-import { ModelSource } from "./model-config.ts";
-import { Count, Numbered, Rate, Share } from "./numbers.ts";
+import { ModelSource } from "../settings/model-config.ts";
+import { Count, Numbered, Rate, Share } from "../settings/numbers.ts";
 
 const adam = {
   weightDecay: z

@@ -5,8 +5,8 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import { valueOfYaml } from "../config/yaml-value.ts";
 import { InputError } from "../failure/errors.ts";
+import { valueOfYaml } from "../settings/yaml-value.ts";
 import { patternSource } from "./ignore-file.ts";
 
 /** Names the file where no `--images` does. */

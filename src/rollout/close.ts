@@ -1,11 +1,12 @@
 // Closes a phase: fixes the list of what counts, with hashes, once. Everything later is a function of this list.
-import type { RewardConfig } from "../config/grading-config.ts";
+
 import type { RunConfig } from "../config/run-config.ts";
 import { Failure, InputError } from "../failure/errors.ts";
 import { sha256 } from "../files/sha256.ts";
 import { readAdmitted } from "../run/claim.ts";
 import { attemptPrefix, closedKey, episodePrefix, type PhasePrefix, rewardKey } from "../run/keys.ts";
 import { ClosedPhase, type PlannedEpisode, RewardRecord } from "../run/records.ts";
+import type { RewardConfig } from "../settings/grading-config.ts";
 import { encodeJson, readJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";

@@ -1,6 +1,5 @@
 // Chooses the episodes of an iteration or evaluation. Safe to run again: same inputs, same key, same bytes.
 import { isDeepStrictEqual } from "node:util";
-import { LAST_NUMBER } from "../config/numbers.ts";
 import { InputError } from "../failure/errors.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { iterationPrefix, type PhasePrefix, planKey } from "../run/keys.ts";
@@ -9,6 +8,7 @@ import { PlannedEpisode } from "../run/records.ts";
 import { readRun } from "../run/run-record.ts";
 import { readState } from "../run/run-state.ts";
 import { openPlannablePool, type PlannablePool } from "../run/stored-pool.ts";
+import { LAST_NUMBER } from "../settings/numbers.ts";
 import { encodeJsonLines, readJsonLines } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";

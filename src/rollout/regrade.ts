@@ -1,7 +1,6 @@
 // Grades episodes again by what was kept of them, without the agent: another mode of the verifier, other tests of a task
 // that was wrong, another reward. What was scored stays as it is; new scores lie beside it.
 import { join } from "node:path";
-import type { RewardConfig } from "../config/grading-config.ts";
 import { InputError, InvariantError } from "../failure/errors.ts";
 import { sha256 } from "../files/sha256.ts";
 import { readAdmitted } from "../run/claim.ts";
@@ -16,6 +15,7 @@ import {
 } from "../run/keys.ts";
 import { type EpisodeRecord, RewardRecord } from "../run/records.ts";
 import type { Sandbox, SandboxProvider } from "../sandbox/sandbox.ts";
+import type { RewardConfig } from "../settings/grading-config.ts";
 import { encodeJson, readJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { readHashed } from "../store/read-hashed.ts";

@@ -1,6 +1,6 @@
 // Turns the verifier reports of a phase into rewards and admits one attempt of each episode. The first attempt that is
 // no failure of the infrastructure counts.
-import type { RewardConfig } from "../config/grading-config.ts";
+
 import { admit, listAttempts } from "../run/claim.ts";
 import {
   attemptPrefix,
@@ -11,6 +11,7 @@ import {
   rewardKey,
 } from "../run/keys.ts";
 import type { EpisodeRecord } from "../run/records.ts";
+import type { RewardConfig } from "../settings/grading-config.ts";
 import { encodeJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";

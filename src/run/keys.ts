@@ -1,8 +1,9 @@
 // Where everything lies in a store (docs/architecture.md, "Store layout"). An evaluation has the shape of an iteration,
 // so both are a phase, and what lies in a phase takes its prefix. Prefixes end in a slash. Numbers have six digits, so
 // that the order of keys is the order of numbers.
-import { LAST_NUMBER } from "../config/numbers.ts";
+
 import { InputError, InvariantError } from "../failure/errors.ts";
+import { LAST_NUMBER } from "../settings/numbers.ts";
 
 type RunPrefix = `runs/${string}/`;
 export type PhasePrefix = `${RunPrefix}iterations/${string}/` | `${RunPrefix}evaluations/${string}/`;

@@ -1,13 +1,13 @@
 // A model from nothing: a tokenizer learned from the pool's own texts, random weights, and the plainest chat template.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { NewModel } from "../config/model-config.ts";
 import type { SftConfig } from "../config/run-config.ts";
 import { encodeModelFiles } from "../model/checkpoint.ts";
 import { randomParameters } from "../model/parameters.ts";
 import { trainTokenizer } from "../model/train-tokenizer.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { RandomStream } from "../random/stream.ts";
+import type { NewModel } from "../settings/model-config.ts";
 import { readDemonstration } from "../task/demonstration.ts";
 import { openPool } from "../task/pool.ts";
 

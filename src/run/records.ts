@@ -1,8 +1,8 @@
 // What the stages of a run write for each other: schemas of everything in the store that is JSON.
 import { z } from "zod";
-import { RewardConfig, VerifierModeName } from "../config/grading-config.ts";
 import { END_REASONS, type EndReason } from "../failure/end-reason.ts";
 import { ERROR_NAMES, FAILURE_LAYERS } from "../failure/errors.ts";
+import { RewardConfig, VerifierModeName } from "../settings/grading-config.ts";
 import { VerifierReport } from "../verifier/report.ts";
 import { Reward } from "../verifier/reward.ts";
 import { Tampering } from "../verifier/tampering.ts";

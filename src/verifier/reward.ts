@@ -2,7 +2,7 @@
 // again under another setting.
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { RewardConfig } from "../config/grading-config.ts";
+import type { RewardConfig } from "../settings/grading-config.ts";
 import { earnsNothing, VerifierCauseName, type VerifierReport } from "./report.ts";
 
 /** Weight of partial success in the ratio reward (T1, comparison form). */

@@ -4,9 +4,9 @@
 //   shared    they run in the agent's own sandbox, as Harbor does it; what is suspicious there is only recorded;
 //   separate  they run in a sandbox of the verifier's image, which gets the declared artifacts and nothing else.
 import type { z } from "zod";
-import type { VerifierModeName } from "../config/grading-config.ts";
 import { Failure } from "../failure/errors.ts";
 import type { FileChange, Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox/sandbox.ts";
+import type { VerifierModeName } from "../settings/grading-config.ts";
 import { collectArtifacts, type DeclaredArtifact } from "./artifacts.ts";
 import { listPrograms } from "./image-programs.ts";
 import { type KeptFiles, keepFiles } from "./keep-files.ts";

@@ -1,6 +1,6 @@
 // Tasks of several steps: which gate holds an episode up, and what its steps' rewards come to together (Harbor 0.26,
 // trial/multi_step.py: `min_reward` and `multi_step_reward_strategy`).
-import type { RewardConfig } from "../config/grading-config.ts";
+import type { RewardConfig } from "../settings/grading-config.ts";
 import { earnsNothing, type VerifierReport } from "./report.ts";
 import { computeReward, type Reward } from "./reward.ts";
 
