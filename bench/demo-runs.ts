@@ -117,7 +117,7 @@ function curve(metrics: readonly IterationMetrics[]): string {
     ["explained variance", of => of.ppo?.explainedVariance, 2],
     ["entropy", of => of.ppo?.entropy, 3],
     ["clip share", of => of.ppo?.policy?.clipShare, 4],
-    ["mean \\|Δ log p\\| replayed", of => of.ppo?.mismatch.replayed.mean, 5],
+    ["mean \\|Δ log p\\| replayed", of => of.ppo?.mismatch.replayed?.mean, 5],
     ["free", of => of.ppo?.mismatch.free.mean, 5],
   ];
   const rows = Array.from({ length: Math.ceil(metrics.length / ROW) }, (_, index) => {

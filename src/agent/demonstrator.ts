@@ -5,12 +5,11 @@ import type { ChatFormat } from "../model/chat-format.ts";
 import type { Tokenizer } from "../model/tokenizer.ts";
 import type { GenerateRequest, Generation, Sampler } from "../sampler/sampler.ts";
 import { computeReceipt } from "../trajectory/receipt.ts";
-import { allocateRoutes, type RouteLayout } from "../trajectory/routes.ts";
 
-/** A demonstration was not routed through any model. */
-export const NO_ROUTES: RouteLayout = { layerCount: 0, expertsPerToken: 1, expertCount: 1 };
-
-/** A sampler for one episode: it answers with each command in turn and then `done`. Log-probs are 0. */
+/**
+ * A sampler for one episode: it answers with each command in turn and then `done`. Log-probs are 0, and there are no
+ * routes, since no model was run.
+ */
 export function createDemonstrator(
   commands: readonly string[],
   chat: ChatFormat,
@@ -19,23 +18,20 @@ export function createDemonstrator(
   const answers = [...commands, "done"];
   let turn = 0;
   return {
-    generate({ tokens, routesHeld, policy }: GenerateRequest): Promise<Generation> {
+    generate({ tokens, policy }: GenerateRequest): Promise<Generation> {
       const answer = answers[turn++];
       if (answer === undefined) throw new InvariantError("the demonstration is over", { turn });
       const sampled = Int32Array.from([...tokenizer.encodeText(answer), chat.endOfTurn]);
       const logProbs = new Float32Array(sampled.length);
-      const routes = allocateRoutes(tokens.length + sampled.length - 1 - routesHeld, NO_ROUTES);
       const receipt = computeReceipt({
         prompt: tokens,
         sampled,
         logProbs,
-        routes,
         policyVersion: policy.version,
       });
       return Promise.resolve({
         tokens: sampled,
         logProbs,
-        routes,
         finishReason: "stop",
         policyVersion: policy.version,
         receipt,

@@ -36,7 +36,8 @@ export interface EpisodeSetup {
   readonly tokenizer: Tokenizer;
   readonly sampling: SamplingSettings;
   readonly policy: PolicyReference;
-  readonly layout: RouteLayout;
+  /** Undefined for a model without experts. */
+  readonly layout: RouteLayout | undefined;
   /** Derived seed of this episode. */
   readonly seed: string;
   readonly signal?: AbortSignal;
@@ -267,7 +268,7 @@ function nothingYet(): Continuation {
 }
 
 /** With the open one, unless it has no answer. */
-function wholeChunks({ chunks, stream }: Continuation, layout: RouteLayout): readonly Chunk[] {
+function wholeChunks({ chunks, stream }: Continuation, layout: RouteLayout | undefined): readonly Chunk[] {
   return stream.answerEnds.length > 0 ? [...chunks, stream.finish(layout)] : chunks;
 }
 

@@ -23,7 +23,8 @@ export interface SummarySettings {
 export interface SummaryServices {
   readonly chat: ChatFormat;
   readonly tokenizer: Tokenizer;
-  readonly layout: RouteLayout;
+  /** Undefined for a model without experts. */
+  readonly layout: RouteLayout | undefined;
   readonly contextTokens: number;
   /** Tokens of the screen that go into a prompt. */
   readonly screenTokens: number;

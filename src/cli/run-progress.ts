@@ -82,8 +82,10 @@ function formatIteration(
   ];
   if (ppo !== undefined) {
     parts.push(`EV ${ppo.explainedVariance?.toFixed(2) ?? "–"}`, `entropy ${ppo.entropy.toFixed(3)}`);
+    const { replayed, free } = ppo.mismatch;
+    const gap = free.mean.toExponential(1);
     parts.push(
-      `|Δ log p| ${ppo.mismatch.replayed.mean.toExponential(1)} (free routing ${ppo.mismatch.free.mean.toExponential(1)})`,
+      `|Δ log p| ${replayed === undefined ? gap : `${replayed.mean.toExponential(1)} (free routing ${gap})`}`,
     );
   }
   if (sft !== undefined) parts.push(`loss ${sft.lastLoss.toFixed(4)}`);

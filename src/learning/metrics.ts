@@ -28,7 +28,8 @@ export const IterationMetrics = z.strictObject({
       explainedVariance: z.number().optional(),
       valueLoss: z.number(),
       criticGradientNorm: z.number(),
-      mismatch: z.strictObject({ replayed: Mismatch, free: Mismatch }),
+      /** A dense model has no routes to replay. */
+      mismatch: z.strictObject({ replayed: Mismatch.optional(), free: Mismatch }),
       entropy: z.number(),
       policy: z
         .strictObject({

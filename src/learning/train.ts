@@ -1,5 +1,4 @@
 // Trains on a closed iteration: a pure function from the closed list and the state of version v to that of v + 1.
-import { NO_ROUTES } from "../agent/demonstrator.ts";
 import type { PpoRunConfig, SftConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import {
@@ -70,7 +69,7 @@ export async function train({ run, iteration }: TrainInput, services: TrainServi
   const files = await readStoredFiles(store, policyPrefix(run, iteration));
   const policy = decodeModelFiles(files, "language", policyPrefix(run, iteration));
   const actor = new Network(await readOptimizer(store, run, iteration, ACTOR_FILE, policy, "language"));
-  const layout = config.kind === "sft" ? NO_ROUTES : routeLayout(policy.config);
+  const layout = config.kind === "sft" ? undefined : routeLayout(policy.config);
   const audits = episodes.flatMap(episode => episode.chunks).map(chunk => auditChunk(chunk, layout));
   const critic =
     config.kind === "sft" ? undefined : new Network(await readCritic(store, run, iteration, policy));

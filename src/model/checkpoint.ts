@@ -4,7 +4,7 @@ import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import { decodeSafetensors, encodeSafetensors, type RawTensor } from "../safetensors/format.ts";
 import { rawBf16, rawTensor, tensorFloats } from "../safetensors/numbers.ts";
-import { type ModelConfig, parseModelConfig, toHuggingFaceConfig } from "./config.ts";
+import { type ModelConfig, newModelConfig, parseModelConfig } from "./config.ts";
 import { assertParameters, type Head, type Parameters } from "./parameters.ts";
 
 export type Files = ReadonlyMap<string, Uint8Array>;
@@ -33,7 +33,12 @@ export function encodeModelFiles(
     dtype === "bfloat16" ? rawBf16(shape, data) : rawTensor("F32", shape, data),
   ]);
   return new Map([
-    [CONFIG_FILE, Buffer.from(`${JSON.stringify(toHuggingFaceConfig(config, dtype), undefined, 2)}\n`)],
+    [
+      CONFIG_FILE,
+      Buffer.from(
+        `${JSON.stringify({ ...newModelConfig(config), dtype, torch_dtype: dtype }, undefined, 2)}\n`,
+      ),
+    ],
     [WEIGHTS_FILE, encodeSafetensors(tensors, { format: "pt" })],
   ]);
 }

@@ -8,15 +8,10 @@ import { matmul } from "../tensor/linear.ts";
 import { swiglu } from "../tensor/network.ts";
 import { logSoftmax, softmax } from "../tensor/reductions.ts";
 import { concat, reshape, zeros } from "../tensor/shaping.ts";
-import type { ModelConfig } from "./config.ts";
+import { type BlockParts, groupedLength, groupQueries, runExpertsOnTheirTokens } from "./blocks.ts";
+import type { ExpertsConfig, ModelConfig } from "./config.ts";
 import { type Parameters, parameterShapes } from "./parameters.ts";
-import {
-  groupedLength,
-  groupQueries,
-  languageHead,
-  runExpertsOnTheirTokens,
-  transformer,
-} from "./transformer.ts";
+import { languageHead, transformer } from "./transformer.ts";
 
 /**
  * How experts run. `dense`: all experts on all tokens, unused ones with gate 0; best for one new token per sequence and
@@ -30,10 +25,10 @@ const MASKED = -1e9;
  * Inputs: `tokens` i32 [B, T] (right-padded), `positions` i64 [B, T], `cached` i32 [B] rows in the cache,
  * `last` i32 [B] flat place (b·T + t) of the last real token, `inverse.temperatures` [B, 1], and per layer `keys.<l>`,
  * `values.<l>` [B, Hkv, S, headDim].
- * Outputs: `log.probs` [B, V] of the token after `last`, `routes` i32 [L, B·T, k] for MoE layers, and per layer
- * `new.keys.<l>`, `new.values.<l>` [B, Hkv, T, headDim].
+ * Outputs: `log.probs` [B, V] of the token after `last`, `routes` i32 [L, B·T, k] of a model with experts, and per
+ * layer `new.keys.<l>`, `new.values.<l>` [B, Hkv, T, headDim].
  */
-export function buildDecodeGraph(config: ModelConfig, experts: ExpertMode): Graph {
+export function buildDecodeGraph(config: ModelConfig, mode: ExpertMode): Graph {
   const graph = new Graph();
   const weight = weightInputs(graph, config);
   const tokens = graph.input("tokens", ["B", "T"], "i32");
@@ -61,7 +56,7 @@ export function buildDecodeGraph(config: ModelConfig, experts: ExpertMode): Grap
         config,
       );
     },
-    runExperts: experts === "split" ? runExpertsOnTheirTokens(config, weight) : runAllExperts(graph, config),
+    runExperts: mode === "split" ? runExpertsOnTheirTokens(weight) : runAllExperts(graph),
   };
   const { hidden, routing } = transformer(graph, reshape(tokens, ["B*T"]), parts);
   const logits = languageHead(gatherRows(hidden, last), parts);
@@ -69,18 +64,25 @@ export function buildDecodeGraph(config: ModelConfig, experts: ExpertMode): Grap
     shape: logits.shape,
   });
   graph.output("log.probs", logSoftmax(scaled));
-  const layered = routing.map(({ routes }) => reshape(routes, [1, "B*T", config.expertsPerToken]));
-  if (layered.length > 0) graph.output("routes", concat(layered, 0));
+  const { experts } = config;
+  if (experts !== undefined) {
+    const layered = routing.map(({ routes }) => reshape(routes, [1, "B*T", experts.perToken]));
+    graph.output("routes", concat(layered, 0));
+  }
   return graph;
 }
 
-/** Weights as both graphs of a sampler read them: those of the checkpoint, and experts side by side for `dense`. */
-export function decodeWeights(config: ModelConfig, parameters: Parameters, experts: ExpertMode): Parameters {
-  if (experts === "split") return parameters;
+/** Weights as a sampler's graphs read them: those of the checkpoint, and for `dense` with the experts side by side. */
+export function decodeWeights(config: ModelConfig, parameters: Parameters, mode: ExpertMode): Parameters {
+  const { experts, hiddenSize } = config;
+  if (mode === "split" || experts === undefined) return parameters;
   const weights = new Map(parameters);
-  for (const layer of config.moeLayers) {
+  for (const layer of experts.layers) {
     for (const part of ["gate_proj", "up_proj", "down_proj"] as const) {
-      weights.set(`experts.${layer}.${part}`, expertsSideBySide(config, parameters, layer, part));
+      weights.set(
+        `experts.${layer}.${part}`,
+        expertsSideBySide(experts, hiddenSize, parameters, layer, part),
+      );
     }
     for (const name of parameters.keys())
       if (name.startsWith(`model.layers.${layer}.mlp.experts.`)) weights.delete(name);
@@ -104,10 +106,9 @@ function weightInputs(graph: Graph, config: ModelConfig): (name: string) => Tens
 }
 
 /** All experts in three products: x @ [D, E·f], gates spread over each expert's columns, @ [E·f, D]. */
-function runAllExperts(graph: Graph, config: ModelConfig) {
-  const { expertCount: E, expertIntermediateSize: f, hiddenSize: D } = config;
-  return (layer: number, x: Tensor, routes: Tensor, gates: Tensor): Tensor => {
-    const [tokens] = x.shape;
+function runAllExperts(graph: Graph): BlockParts["runExperts"] {
+  return (layer, { count: E, intermediateSize: f }, x, routes, gates) => {
+    const [tokens, D] = x.shape;
     const gate = matmul(x, graph.input(`experts.${layer}.gate_proj`, [E * f, D]), { transposeB: true });
     const up = matmul(x, graph.input(`experts.${layer}.up_proj`, [E * f, D]), { transposeB: true });
     const spread = graph.node("ScatterElements", [zeros(x, [tokens, E]), routes, gates], {
@@ -121,7 +122,8 @@ function runAllExperts(graph: Graph, config: ModelConfig) {
 }
 
 function expertsSideBySide(
-  { expertCount: E, expertIntermediateSize: f, hiddenSize: D }: ModelConfig,
+  { count: E, intermediateSize: f }: ExpertsConfig,
+  D: number,
   parameters: Parameters,
   layer: number,
   part: "gate_proj" | "up_proj" | "down_proj",

@@ -68,9 +68,9 @@ describe.each(CASES)("model on %s", name => {
       weights: { data: mask.map(m => m / maskSum), shape: [size, 1] },
     };
     for (const parameter of names) feeds[parameter] = tensorFloats(weights, parameter);
-    if (replay) {
-      const k = config.expertsPerToken;
-      const layers = config.moeLayers.length;
+    if (replay && config.experts) {
+      const k = config.experts.perToken;
+      const layers = config.experts.layers.length;
       const recorded = tensorArray(golden, "replay_ids", "I32").data;
       for (let layer = 0; layer < layers; layer++) {
         const rows = Int32Array.from(
@@ -86,7 +86,7 @@ describe.each(CASES)("model on %s", name => {
     expect(largestGap(out.f32("logits").data, tensorFloats(golden, "logits").data)).toBeLessThan(2e-5);
     expect(largestGap(out.f32("logp").data, tensorFloats(golden, "logp").data)).toBeLessThan(2e-5);
     expect(largestGap(out.f32("loss").data, tensorFloats(golden, "loss").data)).toBeLessThan(2e-5);
-    config.moeLayers.forEach((layer, index) => {
+    config.experts?.layers.forEach((layer, index) => {
       expect(out.i32(`routes.${index}`).data).toEqual(tensorArray(golden, `topk_ids.${layer}`, "I32").data);
       expect(
         largestGap(out.f32(`gates.${index}`).data, tensorFloats(golden, `gates.${layer}`).data),

@@ -1,5 +1,5 @@
-// The model over packed rows (packing.ts), for training and scoring: graph inputs, block-diagonal causal attention and
-// the rows whose output is wanted.
+// The model over packed rows (packing.ts), for training and scoring: graph inputs, block-diagonal causal attention, and
+// the output of the wanted rows.
 import { add, cast, compare, where } from "../tensor/elementwise.ts";
 import { Graph, type Tensor } from "../tensor/graph.ts";
 import { takeRows } from "../tensor/indexing.ts";
@@ -7,16 +7,11 @@ import { matmul } from "../tensor/linear.ts";
 import { softmax } from "../tensor/reductions.ts";
 import type { Feeds } from "../tensor/session.ts";
 import { reshape } from "../tensor/shaping.ts";
-import type { ModelConfig } from "./config.ts";
+import { groupQueries, runExpertsOnTheirTokens } from "./blocks.ts";
+import type { ExpertsConfig, ModelConfig } from "./config.ts";
 import type { PackedRows } from "./packing.ts";
 import { type Head, parameterShapes } from "./parameters.ts";
-import {
-  groupQueries,
-  languageHead,
-  runExpertsOnTheirTokens,
-  type TransformerOutput,
-  transformer,
-} from "./transformer.ts";
+import { languageHead, type TransformerOutput, transformer } from "./transformer.ts";
 
 export interface PackedGraph {
   readonly graph: Graph;
@@ -35,7 +30,7 @@ export interface PackedGraphOptions {
   readonly replay: boolean;
 }
 
-/** Far below every score, and still finite, so that softmax over a fully masked row is no NaN. */
+/** Far below every score and still finite, so that softmax over a fully masked row is not NaN. */
 const MASKED = -1e9;
 
 export function buildPackedGraph(config: ModelConfig, { head, replay }: PackedGraphOptions): PackedGraph {
@@ -56,10 +51,10 @@ export function buildPackedGraph(config: ModelConfig, { head, replay }: PackedGr
     weight,
     positions,
     attend: (_: number, query: Tensor, key: Tensor, value: Tensor) => attend(query, key, value, mask, config),
-    runExperts: runExpertsOnTheirTokens(config, weight),
+    runExperts: runExpertsOnTheirTokens(weight),
     ...(replay && {
-      replayedRoutes: (layer: number) =>
-        graph.input(`routes.${layer}`, ["R*T", config.expertsPerToken], "i32"),
+      replayedRoutes: (layer: number, { perToken }: ExpertsConfig) =>
+        graph.input(`routes.${layer}`, ["R*T", perToken], "i32"),
     }),
   };
   const model = transformer(graph, ids, parts);
@@ -99,26 +94,23 @@ export function packedFeeds(packed: PackedRows, rows: Int32Array): Feeds {
 export function routeFeeds(
   packed: PackedRows,
   routes: readonly (Uint8Array | Uint16Array)[],
-  { moeLayers, expertsPerToken, expertCount }: ModelConfig,
+  { layers: moeLayers, perToken, count }: ExpertsConfig,
 ): Feeds {
   const size = packed.rowCount * packed.rowLength;
   const layers = moeLayers.length;
   const feeds: Record<string, Feeds[string]> = {};
   for (let layer = 0; layer < layers; layer++) {
-    const data = Int32Array.from(
-      { length: size * expertsPerToken },
-      (_, i) => (i % expertsPerToken) % expertCount,
-    );
+    const data = Int32Array.from({ length: size * perToken }, (_, i) => (i % perToken) % count);
     routes.forEach((rows, sequence) => {
-      const count = rows.length / (layers * expertsPerToken);
-      for (let t = 0; t < count; t++) {
-        for (let choice = 0; choice < expertsPerToken; choice++) {
-          const to = (packed.starts[sequence] + t) * expertsPerToken + choice;
-          data[to] = rows[(t * layers + layer) * expertsPerToken + choice];
+      const tokens = rows.length / (layers * perToken);
+      for (let t = 0; t < tokens; t++) {
+        for (let choice = 0; choice < perToken; choice++) {
+          const to = (packed.starts[sequence] + t) * perToken + choice;
+          data[to] = rows[(t * layers + layer) * perToken + choice];
         }
       }
     });
-    feeds[`routes.${layer}`] = { data, shape: [size, expertsPerToken] };
+    feeds[`routes.${layer}`] = { data, shape: [size, perToken] };
   }
   return feeds;
 }

@@ -1,10 +1,10 @@
-// Names and shapes of a model's parameters: one tensor per expert, [out, in], the layout that transformers, vLLM, SGLang
-// and Megatron-Bridge all read.
+// Names and shapes of a model's parameters as its checkpoint has them, and their first values.
 import { InputError } from "../failure/errors.ts";
 import type { RandomStream } from "../random/stream.ts";
+import { ARCHITECTURES, type NamedShape } from "./architectures/table.ts";
 import type { ModelConfig } from "./config.ts";
 
-/** What stands on top of the last norm: logits over the vocabulary (actor) or one number (critic). */
+/** The layer after the last norm: logits over the vocabulary (actor) or one number (critic). */
 export type Head = "language" | "value";
 
 /** Parameters by name, single precision, row-major. */
@@ -15,32 +15,17 @@ export type Parameters = ReadonlyMap<
 
 /** Shape of every parameter, in checkpoint order. */
 export function parameterShapes(config: ModelConfig, head: Head): Map<string, readonly number[]> {
-  const { hiddenSize: D, headDim, headCount, keyValueHeadCount, expertCount } = config;
-  const shapes = new Map<string, readonly number[]>();
-  shapes.set("model.embed_tokens.weight", [config.vocabSize, D]);
-  for (let layer = 0; layer < config.layerCount; layer++) {
-    const at = `model.layers.${layer}`;
-    shapes.set(`${at}.input_layernorm.weight`, [D]);
-    shapes.set(`${at}.self_attn.q_proj.weight`, [headCount * headDim, D]);
-    shapes.set(`${at}.self_attn.k_proj.weight`, [keyValueHeadCount * headDim, D]);
-    shapes.set(`${at}.self_attn.v_proj.weight`, [keyValueHeadCount * headDim, D]);
-    shapes.set(`${at}.self_attn.o_proj.weight`, [D, headCount * headDim]);
-    shapes.set(`${at}.self_attn.q_norm.weight`, [headDim]);
-    shapes.set(`${at}.self_attn.k_norm.weight`, [headDim]);
-    shapes.set(`${at}.post_attention_layernorm.weight`, [D]);
-    if (config.moeLayers.includes(layer)) {
-      shapes.set(`${at}.mlp.gate.weight`, [expertCount, D]);
-      for (let expert = 0; expert < expertCount; expert++) {
-        setFeedForward(shapes, `${at}.mlp.experts.${expert}`, D, config.expertIntermediateSize);
-      }
-    } else {
-      setFeedForward(shapes, `${at}.mlp`, D, config.intermediateSize);
-    }
-  }
-  shapes.set("model.norm.weight", [D]);
-  if (head === "value") shapes.set("value_head.weight", [1, D]);
-  else if (!config.tiedEmbeddings) shapes.set("lm_head.weight", [config.vocabSize, D]);
-  return shapes;
+  const { hiddenSize: D, vocabSize, layerCount } = config;
+  const { parameters } = ARCHITECTURES[config.architecture];
+  const layers = Array.from({ length: layerCount }, (_, layer) => parameters(config, layer)).flat();
+  const shapes: NamedShape[] = [
+    ["model.embed_tokens.weight", [vocabSize, D]],
+    ...layers,
+    ["model.norm.weight", [D]],
+  ];
+  if (head === "value") shapes.push(["value_head.weight", [1, D]]);
+  else if (!config.tiedEmbeddings) shapes.push(["lm_head.weight", [vocabSize, D]]);
+  return new Map(shapes);
 }
 
 /** Norm weights and other vectors are not decayed, as in Megatron. */
@@ -74,9 +59,13 @@ export function criticFromActor(config: ModelConfig, actor: Parameters): Paramet
   return critic;
 }
 
-/** @throws InputError naming `file` when a parameter is missing, left over or of another shape */
+/**
+ * Compares names and shapes only, so the headers of the weight files are enough.
+ *
+ * @throws InputError naming `file` when a parameter is missing, left over or of another shape
+ */
 export function assertParameters(
-  parameters: Parameters,
+  parameters: ReadonlyMap<string, { readonly shape: readonly number[] }>,
   config: ModelConfig,
   head: Head,
   file: string,
@@ -100,12 +89,6 @@ export function assertParameters(
     if (!expected.has(name))
       refuse(`parameter ${name} belongs to no part of this model`, `${expected.size} known names`);
   }
-}
-
-function setFeedForward(shapes: Map<string, readonly number[]>, at: string, D: number, width: number): void {
-  shapes.set(`${at}.gate_proj.weight`, [width, D]);
-  shapes.set(`${at}.up_proj.weight`, [width, D]);
-  shapes.set(`${at}.down_proj.weight`, [D, width]);
 }
 
 function initialStd(name: string): number {

@@ -5,11 +5,17 @@ import type { Dim, Graph, Tensor } from "../tensor/graph.ts";
 import { pickLast } from "../tensor/indexing.ts";
 import { softmax } from "../tensor/reductions.ts";
 import { reshape } from "../tensor/shaping.ts";
-import type { ModelConfig } from "./config.ts";
+import type { ExpertsConfig, ModelConfig } from "./config.ts";
 
-/** Shape of the routes that a model's tokens take. */
-export function routeLayout({ moeLayers, expertsPerToken, expertCount }: ModelConfig) {
-  return { layerCount: moeLayers.length, expertsPerToken, expertCount };
+/** Shape of the routes that a model's tokens take; a dense model has none. */
+export function routeLayout({ experts }: ModelConfig) {
+  return (
+    experts && {
+      layerCount: experts.layers.length,
+      expertsPerToken: experts.perToken,
+      expertCount: experts.count,
+    }
+  );
 }
 
 /** Where each (token, expert) pair stands when all pairs are laid out expert by expert. All integer, no gradient. */
@@ -44,7 +50,7 @@ export function freeRoutes(logits: Tensor, expertsPerToken: number): Tensor {
  *
  *   normalised:  g_e = exp(s_e) / Σ_{e' chosen} exp(s_e')      else  g_e = exp(s_e) / Σ_{all e'} exp(s_e')
  */
-export function gates(logits: Tensor, routes: Tensor, { normalizeGates }: ModelConfig): Tensor {
+export function gates(logits: Tensor, routes: Tensor, { normalizeGates }: ExpertsConfig): Tensor {
   return normalizeGates ? softmax(pickLast(logits, routes)) : pickLast(softmax(logits), routes);
 }
 

@@ -71,13 +71,13 @@ const CURVES: readonly Curve[] = [
   },
   {
     title: "Gap between trainer and sampler, |Δ log p|",
-    note: "The same tokens scored by both, before training. Replay gives the trainer the sampler's experts; what stays is the rounding of the published weights.",
+    note: "The same tokens scored by both, before training. Replay gives the trainer the sampler's experts (a dense model has none); what stays is the rounding of the published weights.",
     unit: "nats per token",
     format: value => scientific(value, 1),
     scale: "log",
     lines: [
-      one("replayed", 1, data => data.metrics?.ppo?.mismatch.replayed.mean),
-      { ...one("replayed p99", 1, data => data.metrics?.ppo?.mismatch.replayed.p99), thin: true },
+      one("replayed", 1, data => data.metrics?.ppo?.mismatch.replayed?.mean),
+      { ...one("replayed p99", 1, data => data.metrics?.ppo?.mismatch.replayed?.p99), thin: true },
       one("free", 2, data => data.metrics?.ppo?.mismatch.free.mean),
       { ...one("free p99", 2, data => data.metrics?.ppo?.mismatch.free.p99), thin: true },
     ],

@@ -43,9 +43,12 @@ function factsOf({ record, state, model }: RunData): string[] {
     `${plural(config.rollout.episodes, "episode")} each`,
   ];
   if (model !== undefined) {
-    const { expertCount, expertsPerToken, layerCount } = model.config;
+    const { experts, layerCount } = model.config;
+    const [size, depth] = [`${roundCount(model.parameterCount)} parameters`, plural(layerCount, "layer")];
     facts.push(
-      `${roundCount(model.parameterCount)} parameters, ${roundCount(model.activeCount)} active: ${plural(layerCount, "layer")}, ${expertsPerToken} of ${expertCount} experts`,
+      experts === undefined
+        ? `${size}: ${depth}, dense`
+        : `${size}, ${roundCount(model.activeCount)} active: ${depth}, ${experts.perToken} of ${experts.count} experts`,
     );
   }
   facts.push(`${plural(record.pool.taskCount, "task")} in the pool`, `seed ${config.seed}`);
@@ -149,11 +152,15 @@ function mismatchTile(iterations: readonly IterationData[]): Tile | undefined {
   if (gaps.length === 0) return undefined;
   const mean = (pick: (gap: (typeof gaps)[number]) => number): number =>
     gaps.reduce((sum, gap) => sum + pick(gap), 0) / gaps.length;
-  const [replayed, free] = [mean(gap => gap.replayed.mean), mean(gap => gap.free.mean)];
+  const free = mean(gap => gap.free.mean);
+  const replayed = gaps.every(gap => gap.replayed) && mean(gap => gap.replayed?.mean ?? 0);
+  const name = "|Δ log p|, trainer to sampler";
+  const span = `last ${plural(gaps.length, "iteration")}`;
+  if (replayed === false) return { name, value: scientific(free, 1), note: `nats per token, ${span}` };
   return {
-    name: "|Δ log p|, trainer to sampler",
+    name,
     value: scientific(replayed, 1),
-    note: `nats per token with replayed experts, last ${plural(gaps.length, "iteration")}; ${scientific(free, 1)} without replay`,
+    note: `nats per token with replayed experts, ${span}; ${scientific(free, 1)} without replay`,
   };
 }
 

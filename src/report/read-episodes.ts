@@ -58,12 +58,13 @@ async function readChunks(
 export function receiptAgrees({ tokens, logProbs, routes, turns }: Chunk, turnIndex: number): boolean {
   const { start, end, routesStart, policyVersion, receipt } = turns[turnIndex];
   const inside = 0 < start && start < end && end <= tokens.length;
-  if (!inside || routesStart < 0 || routesStart > end - 1 || end - 1 > routes.rowCount) return false;
+  if (!inside || routesStart < 0 || routesStart > end - 1) return false;
+  if (routes !== undefined && end - 1 > routes.rowCount) return false;
   const made = computeReceipt({
     prompt: tokens.subarray(0, start),
     sampled: tokens.subarray(start, end),
     logProbs: logProbs.subarray(start, end),
-    routes: sliceRoutes(routes, routesStart, end - 1),
+    routes: routes && sliceRoutes(routes, routesStart, end - 1),
     policyVersion,
   });
   return Buffer.from(made).equals(receipt);

@@ -115,7 +115,8 @@ function sizeOf(config: ModelConfig): ModelSize {
   for (const [name, shape] of parameterShapes(config, "language")) {
     const size = shape.reduce((product, dim) => product * dim, 1);
     parameterCount += size;
-    if (name.includes(".experts.")) idle += size * (1 - config.expertsPerToken / config.expertCount);
+    const { experts } = config;
+    if (experts && name.includes(".experts.")) idle += size * (1 - experts.perToken / experts.count);
   }
   return { config, parameterCount, activeCount: Math.round(parameterCount - idle) };
 }

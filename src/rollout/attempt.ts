@@ -58,7 +58,8 @@ export interface AttemptInput {
   readonly prepared: PreparedTask;
   readonly config: Pick<RunConfig, "agent" | "sampling" | "verifier">;
   readonly policy: PolicyReference;
-  readonly layout: RouteLayout;
+  /** Undefined for a model without experts. */
+  readonly layout: RouteLayout | undefined;
 }
 
 /** A sandbox outlives every limit of its episode by this much before others may end it. */

@@ -14,7 +14,8 @@ import type { RouteLayout } from "../trajectory/routes.ts";
 export interface EpisodeText {
   readonly tokenizer: Tokenizer;
   readonly chat: ChatFormat;
-  readonly layout: RouteLayout;
+  /** Undefined for a model without experts. */
+  readonly layout: RouteLayout | undefined;
 }
 
 /** The same for every version of a run's policy: training leaves tokenizer, template and shape as they are. */

@@ -19,7 +19,8 @@ export interface RunEpisodesInput {
   readonly prepared: ReadonlyMap<string, PreparedTask>;
   readonly config: Pick<RunConfig, "agent" | "sampling" | "rollout" | "verifier">;
   readonly policy: PolicyReference;
-  readonly layout: RouteLayout;
+  /** Undefined for a model without experts. */
+  readonly layout: RouteLayout | undefined;
 }
 
 export interface RunEpisodesServices extends Omit<AttemptServices, "signal" | "interruption"> {

@@ -1,7 +1,7 @@
 // Plays a group of a phase's episodes: what a driver does. What is finished stays finished, so a group may be played
 // again by another driver after this one was ended at any point.
 import { join } from "node:path";
-import { createDemonstrator, NO_ROUTES } from "../agent/demonstrator.ts";
+import { createDemonstrator } from "../agent/demonstrator.ts";
 import { InputError } from "../failure/errors.ts";
 import { type PhasePrefix, parsePhase, policyPrefix } from "../run/keys.ts";
 import { phasePool } from "../run/phase-pool.ts";
@@ -74,7 +74,7 @@ export async function runGroup(
         preparePhase({ phase, record, plan, workFolder }, services)),
       config: { ...config, rollout },
       policy,
-      layout: playsDemonstrations(record, phase) ? NO_ROUTES : text.layout,
+      layout: playsDemonstrations(record, phase) ? undefined : text.layout,
     },
     {
       ...services,

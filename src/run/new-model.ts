@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SftConfig } from "../config/run-config.ts";
 import { encodeModelFiles } from "../model/checkpoint.ts";
+import type { ModelConfig } from "../model/config.ts";
 import { randomParameters } from "../model/parameters.ts";
 import { trainTokenizer } from "../model/train-tokenizer.ts";
 import { deriveSeed } from "../random/seed.ts";
@@ -37,7 +38,8 @@ export async function newModelFiles(
   poolFolder: string,
   { seed }: Pick<SftConfig, "seed">,
 ): Promise<Map<string, Uint8Array>> {
-  const config = {
+  const config: ModelConfig = {
+    architecture: "qwen3_moe",
     vocabSize: shape.vocabSize,
     hiddenSize: shape.hiddenSize,
     layerCount: shape.layers,
@@ -45,11 +47,13 @@ export async function newModelFiles(
     keyValueHeadCount: shape.keyValueHeads,
     headDim: shape.headDim,
     intermediateSize: shape.expertSize * shape.expertsPerToken,
-    expertCount: shape.experts,
-    expertsPerToken: shape.expertsPerToken,
-    expertIntermediateSize: shape.expertSize,
-    normalizeGates: true,
-    moeLayers: Array.from({ length: shape.layers }, (_, layer) => layer),
+    experts: {
+      count: shape.experts,
+      perToken: shape.expertsPerToken,
+      intermediateSize: shape.expertSize,
+      normalizeGates: true,
+      layers: Array.from({ length: shape.layers }, (_, layer) => layer),
+    },
     ropeTheta: shape.ropeTheta,
     rmsNormEpsilon: 1e-6,
     maxPositions: shape.maxPositions,

@@ -20,7 +20,7 @@ export interface PolicyReference {
 export interface GenerateRequest {
   /** The whole stream so far; a sampler may hold a prefix of it in its cache. */
   readonly tokens: Int32Array;
-  /** Route rows the caller already has; the answer starts there. */
+  /** Positions that earlier answers have computed; the routes of this answer start there. */
   readonly routesHeld: number;
   readonly sampling: SamplingSettings;
   /** Sampling ends with one of these ids, which is part of the answer. */
@@ -36,8 +36,8 @@ export interface Generation {
   readonly tokens: Int32Array;
   /** log π of each sampled token at the sampling temperature, nats. */
   readonly logProbs: Float32Array;
-  /** Rows [routesHeld, N − 1) of the stream including the answer; the last sampled token was never fed. */
-  readonly routes: Routes;
+  /** Rows [routesHeld, N − 1) of the stream including the answer; the last sampled token was never fed. None for a dense model. */
+  readonly routes?: Routes | undefined;
   /** `length` says that maxNewTokens ran out: there is no stop token. */
   readonly finishReason: "stop" | "length";
   readonly policyVersion: number;

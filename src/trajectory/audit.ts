@@ -2,7 +2,7 @@
 import { InvariantError } from "../failure/errors.ts";
 import type { Chunk } from "./chunk.ts";
 import { computeReceipt } from "./receipt.ts";
-import { assertRoutes, type RouteLayout, sliceRoutes } from "./routes.ts";
+import { assertRoutes, type RouteLayout, type Routes, sliceRoutes } from "./routes.ts";
 
 export interface ChunkAudit {
   readonly tokenCount: number;
@@ -11,10 +11,13 @@ export interface ChunkAudit {
   readonly receiptCount: number;
 }
 
-/** @throws InvariantError naming the turn and what differs */
+/**
+ * @param layout undefined where no expert was chosen: there must be no routes then
+ * @throws InvariantError naming the turn and what differs
+ */
 export function auditChunk(
   { tokens, mask, logProbs, routes, turns }: Chunk,
-  layout: RouteLayout,
+  layout: RouteLayout | undefined,
 ): ChunkAudit {
   const count = tokens.length;
   if (mask.length !== count || logProbs.length !== count) {
@@ -24,7 +27,7 @@ export function auditChunk(
       logProbs: logProbs.length,
     });
   }
-  assertRoutes(routes, count, layout);
+  assertRoutesAsRecorded(routes, count, layout);
   const sampled = new Uint8Array(count);
   turns.forEach(({ start, end, routesStart, policyVersion, receipt }, index) => {
     if (!(0 < start && start < end && end <= count && routesStart < end)) {
@@ -41,7 +44,7 @@ export function auditChunk(
       prompt: tokens.subarray(0, start),
       sampled: tokens.subarray(start, end),
       logProbs: logProbs.subarray(start, end),
-      routes: sliceRoutes(routes, routesStart, end - 1),
+      routes: routes && sliceRoutes(routes, routesStart, end - 1),
       policyVersion,
     });
     if (!Buffer.from(made).equals(receipt)) {
@@ -66,4 +69,15 @@ export function auditChunk(
     sampledTokenCount: sampled.reduce((sum, bit) => sum + bit, 0),
     receiptCount: turns.length,
   };
+}
+
+function assertRoutesAsRecorded(
+  routes: Routes | undefined,
+  tokenCount: number,
+  layout: RouteLayout | undefined,
+): void {
+  if (routes !== undefined && layout !== undefined) assertRoutes(routes, tokenCount, layout);
+  else if (routes !== undefined)
+    throw new InvariantError("routes without a model that has experts", { tokenCount });
+  else if (layout !== undefined) throw new InvariantError("routes are missing", { tokenCount, layout });
 }

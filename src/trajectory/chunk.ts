@@ -18,8 +18,8 @@ export interface Chunk {
   readonly mask: Uint8Array;
   /** [N] the sampler's log-prob of a sampled token, 0 elsewhere; nats. */
   readonly logProbs: Float32Array;
-  /** N − 1 rows. */
-  readonly routes: Routes;
+  /** N − 1 rows. Left out where no expert was chosen: in a dense model, and in a demonstration. */
+  readonly routes?: Routes | undefined;
   readonly turns: readonly Turn[];
   /** Recorded with its receipts, but no part of any loss: the run's setting `agent.summary.train`. */
   readonly untrained?: true;
@@ -38,9 +38,9 @@ export interface Turn {
 const FORMAT = "t1-trajectory-1";
 const Metadata = z.object({
   format: z.literal(FORMAT),
-  /** Routes count MoE layers; readers that want hidden layers insert the dense ones. */
-  layer_axis: z.literal("moe"),
-  expert_count: z.coerce.number().int().positive(),
+  /** Routes count MoE layers; readers that want hidden layers insert the dense ones. Left out without routes. */
+  layer_axis: z.literal("moe").optional(),
+  expert_count: z.coerce.number().int().positive().optional(),
   chunk_count: z.coerce.number().int().nonnegative(),
   /** Indices with commas between; left out where every chunk is trained. */
   untrained_chunks: z
@@ -51,9 +51,9 @@ const Metadata = z.object({
 const TURN_FIELDS = 4;
 const RECEIPT_BYTES = 32;
 
-/** `arrays.safetensors` of an attempt. */
-export function encodeChunks(chunks: readonly Chunk[], { expertCount }: RouteLayout): Uint8Array {
-  const tensors: [string, RawTensor][] = [];
+/** `arrays.safetensors` of an attempt. @param layout undefined for chunks without routes */
+export function encodeChunks(chunks: readonly Chunk[], layout: RouteLayout | undefined): Uint8Array {
+  const tensors: (readonly [string, RawTensor])[] = [];
   chunks.forEach(({ tokens, mask, logProbs, routes, turns }, index) => {
     const at = `chunk.${index}`;
     const turnTable = turns.flatMap(turn => [turn.start, turn.end, turn.routesStart, turn.policyVersion]);
@@ -61,12 +61,11 @@ export function encodeChunks(chunks: readonly Chunk[], { expertCount }: RouteLay
     turns.forEach((turn, row) => {
       receipts.set(turn.receipt, row * RECEIPT_BYTES);
     });
-    const routeShape = [routes.rowCount, routes.layerCount, routes.expertsPerToken];
     tensors.push(
       [`${at}.tokens`, rawTensor("I32", [tokens.length], tokens)],
       [`${at}.mask`, rawTensor("U8", [mask.length], mask)],
       [`${at}.log_probs`, rawTensor("F32", [logProbs.length], logProbs)],
-      [`${at}.routes`, rawTensor(routes.ids instanceof Uint8Array ? "U8" : "U16", routeShape, routes.ids)],
+      ...(routes === undefined ? [] : [[`${at}.routes`, rawRoutes(routes)] as const]),
       [`${at}.turns`, rawTensor("I32", [turns.length, TURN_FIELDS], Int32Array.from(turnTable))],
       [`${at}.receipts`, rawTensor("U8", [turns.length, RECEIPT_BYTES], receipts)],
     );
@@ -74,8 +73,7 @@ export function encodeChunks(chunks: readonly Chunk[], { expertCount }: RouteLay
   const untrained = chunks.flatMap((chunk, index) => (chunk.untrained ? [index] : []));
   const metadata = {
     format: FORMAT,
-    layer_axis: "moe",
-    expert_count: `${expertCount}`,
+    ...(layout && { layer_axis: "moe", expert_count: `${layout.expertCount}` }),
     chunk_count: `${chunks.length}`,
     ...(untrained.length > 0 && { untrained_chunks: untrained.join(",") }),
   };
@@ -105,17 +103,12 @@ export function decodeChunks(bytes: Uint8Array, name: string): Chunk[] {
 function decodeChunk(file: SafetensorsFile, at: string): Chunk {
   const turnTable = tensorArray(file, `${at}.turns`, "I32").data;
   const receipts = tensorArray(file, `${at}.receipts`, "U8").data;
-  const routes = tensorArray(
-    file,
-    `${at}.routes`,
-    file.tensors.get(`${at}.routes`)?.dtype === "U16" ? "U16" : "U8",
-  );
-  const [rowCount, layerCount, expertsPerToken] = routes.shape;
+  const routes = file.tensors.get(`${at}.routes`);
   return {
     tokens: tensorArray(file, `${at}.tokens`, "I32").data,
     mask: tensorArray(file, `${at}.mask`, "U8").data,
     logProbs: tensorArray(file, `${at}.log_probs`, "F32").data,
-    routes: { rowCount, layerCount, expertsPerToken, ids: routes.data },
+    ...(routes && { routes: decodeRoutes(file, `${at}.routes`, routes.dtype === "U16" ? "U16" : "U8") }),
     turns: Array.from({ length: turnTable.length / TURN_FIELDS }, (_, row) => ({
       start: turnTable[row * TURN_FIELDS],
       end: turnTable[row * TURN_FIELDS + 1],
@@ -124,4 +117,14 @@ function decodeChunk(file: SafetensorsFile, at: string): Chunk {
       receipt: receipts.slice(row * RECEIPT_BYTES, (row + 1) * RECEIPT_BYTES),
     })),
   };
+}
+
+function rawRoutes({ rowCount, layerCount, expertsPerToken, ids }: Routes): RawTensor {
+  return rawTensor(ids instanceof Uint8Array ? "U8" : "U16", [rowCount, layerCount, expertsPerToken], ids);
+}
+
+function decodeRoutes(file: SafetensorsFile, name: string, dtype: "U8" | "U16"): Routes {
+  const { data: ids, shape } = tensorArray(file, name, dtype);
+  const [rowCount, layerCount, expertsPerToken] = shape;
+  return { rowCount, layerCount, expertsPerToken, ids };
 }

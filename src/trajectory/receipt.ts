@@ -9,8 +9,8 @@ export interface SampledTurn {
   readonly sampled: Int32Array;
   /** One per sampled token, nats. */
   readonly logProbs: Float32Array;
-  /** Rows first returned with this turn: from those the caller held up to the second to last token. */
-  readonly routes: Routes;
+  /** Rows first returned with this turn: from those the caller held up to the second to last token; none without experts. */
+  readonly routes?: Routes | undefined;
   readonly policyVersion: number;
 }
 
@@ -31,9 +31,13 @@ export function computeReceipt({
   routes,
   policyVersion,
 }: SampledTurn): Uint8Array {
-  const { rowCount, layerCount, expertsPerToken, ids } = routes;
   const header = [RECEIPT_FORMAT, policyVersion, prompt.length, sampled.length, logProbs.length];
-  const shape = [rowCount, layerCount, expertsPerToken, ids.BYTES_PER_ELEMENT];
+  // Ids have one or two bytes, so no routes have the shape that stands for none.
+  const shape =
+    routes === undefined
+      ? [0, 0, 0, 0]
+      : [routes.rowCount, routes.layerCount, routes.expertsPerToken, routes.ids.BYTES_PER_ELEMENT];
+  const ids = routes?.ids ?? new Uint8Array(0);
   const hash = createHash("sha256");
   for (const part of [Int32Array.from([...header, ...shape]), prompt, sampled, logProbs, ids]) {
     hash.update(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));

@@ -8,7 +8,7 @@ import { concatRoutes, type RouteLayout, type Routes } from "./routes.ts";
 interface SampledAnswer {
   readonly tokens: Int32Array;
   readonly logProbs: Float32Array;
-  readonly routes: Routes;
+  readonly routes?: Routes | undefined;
   readonly policyVersion: number;
   readonly receipt: Uint8Array;
 }
@@ -37,7 +37,7 @@ export class TokenStream {
     }
     const fork = new TokenStream();
     fork.appendGiven(this.#tokens.slice(0, last.end));
-    const held = this.#routesBefore + turnCount;
+    const held = this.#routes.length === 0 ? 0 : this.#routesBefore + turnCount;
     fork.#routes.push(...this.#routes.slice(0, held));
     fork.#routesBefore = held;
     fork.#routesHeld = last.end - 1;
@@ -53,7 +53,7 @@ export class TokenStream {
     return this.#tokens.length;
   }
 
-  /** Route rows received so far; the next answer has to start there. */
+  /** Positions that the answers so far have computed. Routes of the next answer, where there are any, start there. */
   get routesHeld(): number {
     return this.#routesHeld;
   }
@@ -81,7 +81,7 @@ export class TokenStream {
         logProbs: logProbs.length,
       });
     }
-    if (this.#routesHeld + routes.rowCount !== end - 1) {
+    if (routes !== undefined && this.#routesHeld + routes.rowCount !== end - 1) {
       throw new InvariantError("routes missing or repeated", {
         held: this.#routesHeld,
         got: routes.rowCount,
@@ -94,19 +94,25 @@ export class TokenStream {
       this.#mask.push(1);
       this.#logProbs.push(logProbs[index]);
     });
-    this.#routes.push(routes);
+    if (routes !== undefined) this.#routes.push(routes);
     this.#routesHeld = end - 1;
   }
 
-  /** The finished chunk. What was added after the last answer was never fed to the model and is left out. */
-  finish(layout: RouteLayout): Chunk {
+  /**
+   * The finished chunk. Tokens added after the last answer were never fed to the model and are left out.
+   *
+   * @param layout undefined for a stream without routes
+   */
+  finish(layout: RouteLayout | undefined): Chunk {
     const end = this.#turns.at(-1)?.end;
     if (end === undefined) throw new InvariantError("a chunk without a sampled token");
+    if (layout === undefined && this.#routes.length > 0)
+      throw new InvariantError("routes without a model that has experts", { pieces: this.#routes.length });
     return {
       tokens: Int32Array.from(this.#tokens.slice(0, end)),
       mask: Uint8Array.from(this.#mask.slice(0, end)),
       logProbs: Float32Array.from(this.#logProbs.slice(0, end)),
-      routes: concatRoutes(this.#routes, layout),
+      ...(layout && { routes: concatRoutes(this.#routes, layout) }),
       turns: this.#turns,
     };
   }

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createDemonstrator, NO_ROUTES } from "../../src/agent/demonstrator.ts";
+import { createDemonstrator } from "../../src/agent/demonstrator.ts";
 import { type EpisodeSetup, runEpisode } from "../../src/agent/episode.ts";
 import { findProtocol } from "../../src/agent/find-protocol.ts";
 import { ChatFormat } from "../../src/model/chat-format.ts";
@@ -42,7 +42,7 @@ const setup = (more: Partial<EpisodeSetup["limits"]> = {}, instruction = "Do it.
   tokenizer,
   sampling: { temperature: 1, topP: 1, topK: 0 },
   policy: { version: 0, prefix: "policies/000000/" },
-  layout: NO_ROUTES,
+  layout: undefined,
   seed: deriveSeed("episode"),
 });
 
@@ -122,7 +122,7 @@ describe.concurrent("episode", () => {
   it("records one append-only stream that its audit accepts, ending with the last sampled token", async () => {
     const { chunks } = await play(["echo x"]);
     const [chunk] = chunks;
-    expect(auditChunk(chunk, NO_ROUTES).receiptCount).toBe(2);
+    expect(auditChunk(chunk, undefined).receiptCount).toBe(2);
     expect(chunk.mask.at(-1)).toBe(1);
     expect(tokenizer.decode(chunk.tokens)).toBe(
       "<|im_start|>user\nDo it.<|im_end|>\n<|im_start|>assistant\necho x<|im_end|>\n<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\ndone<|im_end|>",
@@ -156,12 +156,10 @@ describe.concurrent("episode", () => {
         const demonstrator = createDemonstrator(["x".repeat(400)], chat, tokenizer);
         const whole = await demonstrator.generate(request);
         const count = request.maxNewTokens;
-        const rows = request.tokens.length + count - 1 - request.routesHeld;
         return {
           ...whole,
           tokens: whole.tokens.slice(0, count),
           logProbs: whole.logProbs.slice(0, count),
-          routes: { ...whole.routes, rowCount: rows },
           finishReason: "length",
         };
       },

@@ -73,6 +73,7 @@ async function play(
   const answer = async (request: GenerateRequest): Promise<Generation> => {
     const { tokens: prompt, routesHeld } = request;
     const given = await createDemonstrator([command], chat, tokenizer).generate(request);
+    if (layout === undefined) throw new Error("a model with experts");
     const routes = allocateRoutes(prompt.length + given.tokens.length - 1 - routesHeld, layout);
     return { ...given, routes, receipt: computeReceipt({ ...given, prompt, sampled: given.tokens, routes }) };
   };

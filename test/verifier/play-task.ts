@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createDemonstrator, NO_ROUTES } from "../../src/agent/demonstrator.ts";
+import { createDemonstrator } from "../../src/agent/demonstrator.ts";
 import { TranscriptTurn } from "../../src/agent/transcript.ts";
 import type { RunConfig } from "../../src/config/run-config.ts";
 import type { ImageBuilder } from "../../src/image/image-builder.ts";
@@ -111,7 +111,7 @@ export class TaskStage implements AsyncDisposable {
     };
     const record = await runAttempt(
       {
-        ...{ phase, planned, attempt: 1, prepared, layout: NO_ROUTES },
+        ...{ phase, planned, attempt: 1, prepared, layout: undefined },
         config: { agent: AGENT, sampling: { temperature: 1, topP: 1, topK: 0 }, verifier },
         policy: { version: 0, prefix: "policies/000000/" },
       },

@@ -48,7 +48,7 @@ async function score({ config, parameters }: Model, tokens: Int32Array, temperat
   const out = await session.run(feeds);
   return {
     logProbs: out.f32("logp").data,
-    routes: config.moeLayers.map((_, l) => out.i32(`routes.${l}`).data),
+    routes: (config.experts?.layers ?? []).map((_, l) => out.i32(`routes.${l}`).data),
   };
 }
 
@@ -89,12 +89,12 @@ describe("sampling engine", () => {
             sampling: { temperature, topP: 1, topK: 0 },
           });
           sampledAt.push({ at: stream.length, generation });
-          pieces.push(generation.routes);
+          if (generation.routes) pieces.push(generation.routes);
           stream = [...stream, ...generation.tokens];
           held = stream.length - 1;
           if (turn < 2) stream.push(...draw(1 + index * 3));
         }
-        const layout = { layerCount: model.config.moeLayers.length, expertsPerToken: 2, expertCount: 8 };
+        const layout = { layerCount: 2, expertsPerToken: 2, expertCount: 8 };
         const routes = concatRoutes(pieces, layout);
         expect(routes.rowCount).toBe(stream.length - 1);
         const scored = await score(model, Int32Array.from(stream), temperature);

@@ -50,7 +50,8 @@ const PREFILL_TOKENS = 4096;
 export class Engine implements AsyncDisposable {
   #model: Model;
   #version: number;
-  readonly #layout: RouteLayout;
+  /** Undefined for a model without experts. */
+  readonly #layout: RouteLayout | undefined;
   readonly #prefillSession: Session;
   readonly #stepSession: Session;
   #prefillWeights: Feeds;
@@ -191,7 +192,7 @@ export class Engine implements AsyncDisposable {
     const padded = longest(fresh);
     this.#appendRows(caches, fresh, outputs, padded);
     group.forEach(({ sequence }, index) => {
-      sequence.routes.push(this.#routesOf(outputs, index, fresh[index].length, padded));
+      this.#recordRoutes(sequence, outputs, index, fresh[index].length, padded);
     });
     for (let index = group.length - 1; index >= 0; index--) {
       const { sequence } = group[index];
@@ -215,7 +216,7 @@ export class Engine implements AsyncDisposable {
     );
     this.#appendRows(this.#batch, fresh, outputs, 1);
     this.#active.forEach((sequence, index) => {
-      sequence.routes.push(this.#routesOf(outputs, index, 1, 1));
+      this.#recordRoutes(sequence, outputs, index, 1, 1);
     });
     for (let index = this.#active.length - 1; index >= 0; index--) {
       const sequence = this.#active[index];
@@ -281,10 +282,10 @@ export class Engine implements AsyncDisposable {
     });
   }
 
-  #routesOf(outputs: Outputs, index: number, count: number, padded: number): Routes {
+  #recordRoutes(sequence: Sequence, outputs: Outputs, index: number, count: number, padded: number): void {
+    if (this.#layout === undefined) return;
     const { layerCount, expertsPerToken: k } = this.#layout;
     const routes = allocateRoutes(count, this.#layout);
-    if (layerCount === 0) return routes;
     const { data, shape } = outputs.i32("routes");
     for (let row = 0; row < count; row++) {
       for (let layer = 0; layer < layerCount; layer++) {
@@ -293,7 +294,7 @@ export class Engine implements AsyncDisposable {
           routes.ids[(row * layerCount + layer) * k + choice] = data[from + choice];
       }
     }
-    return routes;
+    sequence.routes.push(routes);
   }
 
   /** Draws the next token. @returns whether the answer has ended */
@@ -311,15 +312,7 @@ export class Engine implements AsyncDisposable {
     const { request } = sequence;
     const sampled = Int32Array.from(sequence.tokens.slice(request.tokens.length));
     const logProbs = Float32Array.from(sequence.logProbs);
-    const rows = concatRoutes(sequence.routes, this.#layout);
-    if (sequence.firstRow + rows.rowCount !== sequence.tokens.length - 1) {
-      throw new InvariantError("route rows do not cover the stream", {
-        firstRow: sequence.firstRow,
-        rows: rows.rowCount,
-        tokens: sequence.tokens.length,
-      });
-    }
-    const routes = sliceRoutes(rows, request.routesHeld - sequence.firstRow, rows.rowCount);
+    const routes = this.#layout && newRoutes(sequence, this.#layout);
     const turn = { prompt: request.tokens, sampled, logProbs, routes, policyVersion: this.#version };
     this.#park(sequence.tokens, cache);
     sequence.resolve({
@@ -334,7 +327,7 @@ export class Engine implements AsyncDisposable {
 
   /**
    * The cache of the caller's previous turn. It ends before the last token of that turn, so it has exactly as many
-   * rows as the caller holds routes.
+   * rows as positions have been computed for the caller.
    */
   #takeCache({ tokens, routesHeld }: Request): ParkedCache {
     if (routesHeld === 0) return EMPTY_CACHE;
@@ -372,6 +365,19 @@ export class Engine implements AsyncDisposable {
       else this.#waiting.push(waiting);
     }
   }
+}
+
+/** The rows that the caller does not hold yet. */
+function newRoutes({ request, routes, firstRow, tokens }: Sequence, layout: RouteLayout): Routes {
+  const rows = concatRoutes(routes, layout);
+  if (firstRow + rows.rowCount !== tokens.length - 1) {
+    throw new InvariantError("route rows do not cover the stream", {
+      firstRow,
+      rows: rows.rowCount,
+      tokens: tokens.length,
+    });
+  }
+  return sliceRoutes(rows, request.routesHeld - firstRow, rows.rowCount);
 }
 
 function weightFeeds({ config, parameters }: Model, mode: ExpertMode): Feeds {

@@ -4,7 +4,7 @@ import { InputError } from "../../failure/errors.ts";
 import type { ModelConfig } from "../../model/config.ts";
 import { deriveSeed } from "../../random/seed.ts";
 import type { GenerateRequest, Generation } from "../sampler.ts";
-import { encodeRoutes } from "../sglang/routes-text.ts";
+import { encodeRoutes, routeShape } from "../sglang/routes-text.ts";
 import type { GenerateBody } from "../sglang/wire.ts";
 import type { ServedWeights } from "./served-policy.ts";
 
@@ -64,6 +64,7 @@ export function toAnswer(
   config: ModelConfig,
 ): string {
   const { tokens, logProbs, routes, finishReason, policyVersion, receipt } = generation;
+  const shape = routeShape(config);
   return JSON.stringify({
     text: "",
     output_ids: [...tokens],
@@ -80,11 +81,12 @@ export function toAnswer(
         // A float32 as the shortest decimal of its double comes back bit for bit.
         output_token_logprobs: Array.from(logProbs, (logProb, index) => [logProb, tokens[index], null]),
       }),
-      ...(body.return_routed_experts && {
-        routed_experts: encodeRoutes(routes, config),
-        // It covers the routes, so without them nobody could check it.
-        ...(body.return_logprob && { t1_receipt: Buffer.from(receipt).toString("hex") }),
-      }),
+      ...(body.return_routed_experts && routes && shape && { routed_experts: encodeRoutes(routes, shape) }),
+      // The receipt covers log-probs and routes: whoever did not ask for them could not check it.
+      ...(body.return_logprob &&
+        (body.return_routed_experts || routes === undefined) && {
+          t1_receipt: Buffer.from(receipt).toString("hex"),
+        }),
     },
   });
 }

@@ -32,9 +32,10 @@ class HeldSampler implements Sampler {
         });
       });
     const rowCount = request.tokens.length + 1 - request.routesHeld;
+    const layout = routeLayout(stored.model);
     return {
       ...{ tokens: Int32Array.of(4, 2), logProbs: Float32Array.of(-0.1, -1 / 3), finishReason: "length" },
-      routes: allocateRoutes(rowCount, routeLayout(stored.model)),
+      routes: layout && allocateRoutes(rowCount, layout),
       policyVersion: request.policy.version,
       receipt: new Uint8Array(32).fill(7),
     };
@@ -97,7 +98,7 @@ describe("sampler server", () => {
       seed: deriveSeed("sampling_seed", 11),
     });
     sampler.held[0]?.letGo();
-    const { layerCount, expertsPerToken } = stored.model;
+    const { layerCount, experts } = stored.model;
     expect(await asked).toEqual({
       status: 200,
       body: {
@@ -110,7 +111,7 @@ describe("sampler server", () => {
             [Math.fround(-0.1), 4, null],
             [Math.fround(-1 / 3), 2, null],
           ],
-          routed_experts: Buffer.alloc(2 * layerCount * expertsPerToken * 4).toString("base64"),
+          routed_experts: Buffer.alloc(2 * layerCount * (experts?.perToken ?? 0) * 4).toString("base64"),
           t1_receipt: "07".repeat(32),
         },
       },

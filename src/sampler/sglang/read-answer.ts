@@ -1,10 +1,11 @@
 // From the text of an answer to a generation, or to the reason why it is none. Everything that training relies on is
 // checked here, where the server can still be named: a foreign one may leave out log-probs, routes or the stop token.
 import { InputError, InvariantError } from "../../failure/errors.ts";
+import type { ModelConfig } from "../../model/config.ts";
 import { computeReceipt } from "../../trajectory/receipt.ts";
 import { assertRoutes, type Routes } from "../../trajectory/routes.ts";
 import type { GenerateRequest, Generation } from "../sampler.ts";
-import { decodeRoutes, type RouteShape } from "./routes-text.ts";
+import { decodeRoutes, routeShape } from "./routes-text.ts";
 import { GenerateAnswer } from "./wire.ts";
 
 /** A generation, and whether its receipt was made where it was sampled or only here, from what was received. */
@@ -23,7 +24,7 @@ export class UnusableAnswer extends Error {}
 export function readAnswer(
   text: string,
   request: GenerateRequest,
-  model: RouteShape & { readonly vocabSize: number },
+  model: Pick<ModelConfig, "vocabSize" | "layerCount" | "experts">,
   where: string,
 ): ServedGeneration {
   const { output_ids, meta_info } = parse(text);
@@ -102,13 +103,18 @@ function readRoutes(
   text: string | undefined,
   { tokens, routesHeld }: GenerateRequest,
   sampledCount: number,
-  model: RouteShape,
+  model: Pick<ModelConfig, "layerCount" | "experts">,
   refuse: (expected: string, fix: string) => InputError,
-): Routes {
-  const layout = { ...model, layerCount: model.moeLayers.length };
+): Routes | undefined {
+  const shape = routeShape(model);
+  if (shape === undefined) {
+    if (text === undefined) return undefined;
+    throw refuse("expected no experts of a dense model", "let it serve the model that is trained");
+  }
+  const layout = { ...shape, layerCount: shape.moeLayers.length };
   const rowCount = tokens.length + sampledCount - 1 - routesHeld;
   const fix = "start it with --enable-return-routed-experts, and check that its kernels capture them";
-  const routes = text === undefined ? "no routed_experts" : decodeRoutes(text, rowCount, model);
+  const routes = text === undefined ? "no routed_experts" : decodeRoutes(text, rowCount, shape);
   if (typeof routes === "string") throw refuse(`expected the experts of each position: ${routes}`, fix);
   try {
     assertRoutes(routes, rowCount + 1, layout);

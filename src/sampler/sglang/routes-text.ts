@@ -4,7 +4,28 @@
 import type { ModelConfig } from "../../model/config.ts";
 import { allocateRoutes, type Routes } from "../../trajectory/routes.ts";
 
-export type RouteShape = Pick<ModelConfig, "layerCount" | "moeLayers" | "expertsPerToken" | "expertCount">;
+export interface RouteShape {
+  /** Hidden layers, with experts or without. */
+  readonly layerCount: number;
+  readonly moeLayers: readonly number[];
+  readonly expertsPerToken: number;
+  readonly expertCount: number;
+}
+
+/** @returns undefined for a model without experts */
+export function routeShape({
+  layerCount,
+  experts,
+}: Pick<ModelConfig, "layerCount" | "experts">): RouteShape | undefined {
+  return (
+    experts && {
+      layerCount,
+      moeLayers: experts.layers,
+      expertsPerToken: experts.perToken,
+      expertCount: experts.count,
+    }
+  );
+}
 
 export function encodeRoutes(
   routes: Routes,

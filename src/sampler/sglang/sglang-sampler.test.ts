@@ -5,7 +5,8 @@ import { computeReceipt } from "../../trajectory/receipt.ts";
 import type { GenerateRequest } from "../sampler.ts";
 import { SglangSampler, type SglangSettings } from "./sglang-sampler.ts";
 
-const MODEL = { vocabSize: 100, layerCount: 2, moeLayers: [1], expertsPerToken: 2, expertCount: 8 };
+const EXPERTS = { count: 8, perToken: 2, intermediateSize: 4, normalizeGates: true, layers: [1] };
+const MODEL = { vocabSize: 100, layerCount: 2, experts: EXPERTS };
 const STOP = 99;
 const seed = deriveSeed("turn");
 const REQUEST: GenerateRequest = {

@@ -15,10 +15,7 @@ import { ErrorAnswer, type Weights } from "./wire.ts";
 export interface SglangSettings {
   /** `http://host:port` */
   readonly url: string;
-  readonly model: Pick<
-    ModelConfig,
-    "vocabSize" | "layerCount" | "moeLayers" | "expertsPerToken" | "expertCount"
-  >;
+  readonly model: Pick<ModelConfig, "vocabSize" | "layerCount" | "experts">;
   readonly apiKey?: string;
   /**
    * What the server loads a policy by. Ours takes the key in the store, which is the default; SGLang needs a folder it
@@ -76,7 +73,7 @@ export class SglangSampler implements Sampler {
       // Somebody else told the server what to serve, or another server has this address: as one that was replaced.
       throw new Error(`answered from policy ${generation.policyVersion}, asked for ${policy.version}`);
     };
-    const body = encodeRequest(request, this.#settings.modelPathOf);
+    const body = encodeRequest(request, this.#settings);
     return this.#post("/generate", body, answerBytes(request, model), signal, read, policy);
   }
 
@@ -176,7 +173,7 @@ function weightsOf(policy: PolicyReference, modelPathOf: ModelPathOf): Weights {
 /** The id comes from chance alone: two requests of equal content are two samples, even with equal seeds. */
 function encodeRequest(
   { tokens, routesHeld, sampling, stop, maxNewTokens, seed, policy }: GenerateRequest,
-  modelPathOf: ModelPathOf | undefined,
+  { modelPathOf, model }: Pick<SglangSettings, "modelPathOf" | "model">,
 ): string {
   return JSON.stringify({
     rid: randomUUID(),
@@ -191,7 +188,7 @@ function encodeRequest(
       custom_params: { seed, ...(modelPathOf && { policy: weightsOf(policy, modelPathOf) }) },
     },
     return_logprob: true,
-    return_routed_experts: true,
+    return_routed_experts: model.experts !== undefined,
     routed_experts_start_len: routesHeld,
   });
 }
@@ -202,7 +199,9 @@ function answerBytes(
   model: SglangSettings["model"],
 ): number {
   const rows = tokens.length + maxNewTokens - routesHeld;
-  return 2 ** 20 + 200 * maxNewTokens + 6 * rows * model.layerCount * (2 * model.expertsPerToken + 8);
+  const routeBytes =
+    model.experts === undefined ? 0 : 6 * rows * model.layerCount * (2 * model.experts.perToken + 8);
+  return 2 ** 20 + 200 * maxNewTokens + routeBytes;
 }
 
 function refused(answer: HttpAnswer, where: string): InputError {

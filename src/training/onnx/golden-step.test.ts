@@ -70,8 +70,9 @@ async function checkStep(
   }
   graph.output("loss", loss);
   outputGradients(graph, loss, inputs);
-  const { expertsPerToken: k, moeLayers } = model.config;
-  if (replay) {
+  const { experts } = model.config;
+  if (replay && experts) {
+    const { perToken: k, layers: moeLayers } = experts;
     const recorded = tensorArray(golden, "replay_ids", "I32").data;
     for (const [layer] of moeLayers.entries()) {
       const data = Int32Array.from(

@@ -105,7 +105,7 @@ export function balanceLoss(logits: Tensor, routes: Tensor): Tensor {
   return mul(reduceSum(mul(chosen, probability), [0, 1]), graph.scalar(experts / choices));
 }
 
-/** Mean over scalars of shape [1, 1]. */
+/** Mean over scalars of shape [1, 1]; at least one. */
 export function meanOf(losses: readonly Tensor[]): Tensor {
   return mul(
     losses.reduce((sum, loss) => add(sum, loss)),

@@ -1,4 +1,6 @@
 // The policy in training: its log-probs under replayed or free routing, and PPO steps.
+import { InvariantError } from "../../failure/errors.ts";
+import type { ModelConfig } from "../../model/config.ts";
 import { buildPackedGraph, packedFeeds, routeFeeds } from "../../model/packed-graph.ts";
 import { mul } from "../../tensor/elementwise.ts";
 import type { Graph, Tensor } from "../../tensor/graph.ts";
@@ -118,15 +120,17 @@ function policyFeeds(
 ): Feeds {
   return {
     ...packedFeeds(batch.packed, batch.rows),
-    ...(replay &&
-      routeFeeds(
-        batch.packed,
-        batch.chunkIndices.map(index => chunks[index].routes.ids),
-        config,
-      )),
+    ...(replay && replayFeeds(config, batch, chunks)),
     targets: { data: batch.targets, shape: [batch.targets.length, 1] },
     "inverse.temperature": { data: Float32Array.of(1 / temperature), shape: [] },
   };
+}
+
+function replayFeeds({ experts }: ModelConfig, batch: MicroBatch, chunks: readonly Chunk[]): Feeds {
+  const routes = batch.chunkIndices.map(index => chunks[index].routes?.ids);
+  if (experts === undefined || !routes.every(ids => ids !== undefined))
+    throw new InvariantError("nothing to replay: the model has no experts, or a chunk no routes");
+  return routeFeeds(batch.packed, routes, experts);
 }
 
 function emptyRow({ tokens }: Chunk): Float32Array {

@@ -1,6 +1,7 @@
 // ONNX Runtime may split a sum over threads. At the demo's real sizes the gradients must not depend on it: a race in
 // one operator loses updates silently, and only at sizes that are worth splitting (onnxruntime#18048).
 import { describe, expect, it } from "vitest";
+import type { ModelConfig } from "../../model/config.ts";
 import { parameterShapes, randomParameters } from "../../model/parameters.ts";
 import { deriveSeed } from "../../random/seed.ts";
 import { RandomStream } from "../../random/stream.ts";
@@ -9,7 +10,8 @@ import { allocateRoutes } from "../../trajectory/routes.ts";
 import { Network, Sessions } from "./network.ts";
 import { stepPolicy } from "./policy.ts";
 
-const CONFIG = {
+const CONFIG: ModelConfig = {
+  architecture: "qwen3_moe",
   vocabSize: 512,
   hiddenSize: 128,
   layerCount: 4,
@@ -17,11 +19,7 @@ const CONFIG = {
   keyValueHeadCount: 2,
   headDim: 32,
   intermediateSize: 256,
-  expertCount: 8,
-  expertsPerToken: 2,
-  expertIntermediateSize: 128,
-  normalizeGates: true,
-  moeLayers: [0, 1, 2, 3],
+  experts: { count: 8, perToken: 2, intermediateSize: 128, normalizeGates: true, layers: [0, 1, 2, 3] },
   ropeTheta: 10_000,
   rmsNormEpsilon: 1e-6,
   maxPositions: 512,

@@ -34,7 +34,8 @@ export interface PpoMetrics {
   readonly valueLoss: number;
   readonly criticGradientNorm: number;
   /** |Δ log p| between trainer and sampler over the batch, before the update. */
-  readonly mismatch: { readonly replayed: Mismatch; readonly free: Mismatch };
+  /** `replayed` is left out for a dense model, which has no routes to replay. */
+  readonly mismatch: { readonly replayed?: Mismatch; readonly free: Mismatch };
   readonly entropy: number;
   /** Absent when passes is 0: the critic was trained alone. */
   readonly policy?: {
@@ -115,7 +116,8 @@ export async function trainPpo(
         advantages: part.map(p => p.advantages),
         weights: weightsOf(part, settings.lossMean),
       };
-      const options = { ...settings.actor, temperature: settings.temperature, replay: settings.replay };
+      const replay = settings.replay && actor.config.experts !== undefined;
+      const options = { ...settings.actor, temperature: settings.temperature, replay };
       const { logProbs, ...step } = await stepPolicy(
         actor,
         sessions,
@@ -157,8 +159,11 @@ async function prepare(
   const chunks = owners.map(owner => owner.chunk);
   const { temperature, truncation } = settings;
   const oldValues = await scoreValues(critic, sessions, chunks);
-  const replayed = await scorePolicy(behaviour, sessions, chunks, { temperature, replay: true });
+  const replayed =
+    behaviour.config.experts &&
+    (await scorePolicy(behaviour, sessions, chunks, { temperature, replay: true }));
   const free = await scorePolicy(behaviour, sessions, chunks, { temperature, replay: false });
+  const old = settings.replay && replayed ? replayed : free;
   const outcomes = episodes.map(episode => outcomeOf(episode, truncation));
   const cut = episodes.filter((episode, index) => outcomes[index].bootstrap && episode.chunks.length > 0);
   const ends = await scoreEnds(
@@ -177,8 +182,14 @@ async function prepare(
     const returns = advantages.map((advantage, t) =>
       chunk.mask[t] === 1 ? advantage + oldValues[at][t] : 0,
     );
-    const oldLogProbs = (settings.replay ? replayed : free).logProbs[at];
-    return { chunk, episode: index, oldLogProbs, oldValues: oldValues[at], advantages, returns };
+    return {
+      chunk,
+      episode: index,
+      oldLogProbs: old.logProbs[at],
+      oldValues: oldValues[at],
+      advantages,
+      returns,
+    };
   });
   const trainable = (arrays: readonly Float32Array[]): Float32Array =>
     Float32Array.from(arrays.flatMap((array, at) => [...array.filter((_, t) => chunks[at].mask[t] === 1)]));
@@ -191,10 +202,10 @@ async function prepare(
       meanReturn: mean(outcomes.map(outcome => outcome.reward)),
       explainedVariance: explainedVariance(trainable(items.map(item => item.returns)), trainable(oldValues)),
       mismatch: {
-        replayed: logProbMismatch(trainable(replayed.logProbs), sampled),
+        ...(replayed && { replayed: logProbMismatch(trainable(replayed.logProbs), sampled) }),
         free: logProbMismatch(trainable(free.logProbs), sampled),
       },
-      entropy: mean([...trainable(replayed.entropy)]),
+      entropy: mean([...trainable((replayed ?? free).entropy)]),
     },
   };
 }

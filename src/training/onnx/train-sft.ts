@@ -51,12 +51,11 @@ export async function trainSft(
     });
     const { logProbs } = scoreTokens(head, graph.input("targets", ["M", 1], "i32"));
     const likelihood = negativeLogLikelihood(logProbs, graph.input("weights", ["M", 1]));
-    const balance = mul(
-      meanOf(model.routing.map(({ logits, routes }) => balanceLoss(logits, routes))),
-      graph.input("balance", []),
-    );
     graph.output("loss", likelihood);
-    outputGradients(graph, reshape(add(likelihood, balance), []), parameters);
+    const balances = model.routing.map(({ logits, routes }) => balanceLoss(logits, routes));
+    const loss =
+      balances.length === 0 ? likelihood : add(likelihood, mul(meanOf(balances), graph.input("balance", [])));
+    outputGradients(graph, reshape(loss, []), parameters);
     return graph;
   });
   const random = new RandomStream(deriveSeed(seed, "sft"));
@@ -72,7 +71,9 @@ export async function trainSft(
         ...packedFeeds(part.packed, part.rows),
         targets: { data: part.targets, shape: [part.targets.length, 1] },
         weights: gatherRows(part, weights),
-        balance: { data: Float32Array.of(balanceFactor / parts.length), shape: [] },
+        ...(network.config.experts && {
+          balance: { data: Float32Array.of(balanceFactor / parts.length), shape: [] },
+        }),
       });
       loss += outputs.f32("loss").data[0];
       network.accumulate(outputs);
