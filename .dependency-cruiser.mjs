@@ -5,6 +5,7 @@ const layers = [
   ["report"],
   ["local"],
   ["asl", "deployment"],
+  ["stages"],
   ["task-gates"],
   ["learning"],
   ["rollout"],
@@ -92,6 +93,13 @@ export default {
         path: "^(infra|lambdas|containers)/",
         pathNot: ["^$1/"],
       },
+    },
+    {
+      name: "no-command-line-below-itself",
+      severity: "error",
+      comment: "what a container or a function needs lies in a room below the command line",
+      from: { path: "^(infra|lambdas|containers)/" },
+      to: { path: "^src/cli/" },
     },
     {
       name: "src-knows-no-cdk",

@@ -5,9 +5,9 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { imageServices } from "../../src/cli/image-options.ts";
-import { openSandboxes, type SandboxKind } from "../../src/cli/sandbox-options.ts";
+import { imageServices } from "../../src/rollout/image-services.ts";
 import { type PreparedTask, prepareTask } from "../../src/rollout/prepare.ts";
+import { openSandboxes, type SandboxKind } from "../../src/sandbox/open-sandboxes.ts";
 import { AGENTS, tryTask } from "../../src/task-gates/try-task.ts";
 
 const AT_ONCE = [1, 2, 4, 8];

@@ -1,22 +1,20 @@
-// A driver: plays one group of a phase's episodes and ends. What is finished lies in the store when it ends, whatever
-// ends it; the rest is played by the next driver of the group.
-//   T1_PHASE, T1_EPISODES, T1_POLICY_VERSION    what to play: overrides of the task
-//   T1_STORE_URL, T1_SANDBOXES, T1_IMAGES, T1_DEADLINE_SECONDS, T1_THREADS, and more on Fargate: environment.ts
+// A driver: plays one shard of a phase's episodes and ends. Finished episodes lie in the store, whatever ends the driver;
+// the next driver of the shard plays the rest.
+// Its environment: DRIVER_JOB and DRIVER_SETTINGS of src/stages/jobs.ts, and on Fargate FARGATE_SETTINGS.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { reportError } from "../../src/cli/exit-codes.ts";
-import { imageServices } from "../../src/cli/image-options.ts";
-import { openSandboxes, type SandboxKind } from "../../src/cli/sandbox-options.ts";
 import { Failure } from "../../src/failure/errors.ts";
-import type { ExitCode } from "../../src/failure/exit-code.ts";
+import { FAILED_OR_STOPPED } from "../../src/failure/exit-code.ts";
+import { reportError } from "../../src/failure/report-error.ts";
 import { currentProcess } from "../../src/files/process-identity.ts";
+import { imageServices } from "../../src/rollout/image-services.ts";
 import { runGroup } from "../../src/rollout/run-group.ts";
-import { type PhasePrefix, parsePhase, policyPrefix } from "../../src/run/keys.ts";
+import { parsePhase, policyPrefix } from "../../src/run/keys.ts";
+import { openSandboxes, type SandboxKind } from "../../src/sandbox/open-sandboxes.ts";
+import { DRIVER_JOB, DRIVER_SETTINGS } from "../../src/stages/jobs.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { readContainerEnvironment } from "../environment.ts";
 import { startHeartbeat } from "../heartbeat.ts";
-import { DRIVER_ENVIRONMENT } from "./environment.ts";
 import { openFargate } from "./fargate.ts";
 import { openSampler } from "./sampler.ts";
 
@@ -25,43 +23,38 @@ let ending: Promise<void> | undefined;
 
 async function main(): Promise<void> {
   startHeartbeat();
-  const env = readContainerEnvironment(DRIVER_ENVIRONMENT);
+  const job = DRIVER_JOB.fromEnvironment(process.env);
+  const settings = DRIVER_SETTINGS.fromEnvironment(process.env);
   const opened = new AsyncDisposableStack();
   const workFolder = await mkdtemp(join(tmpdir(), "t1-driver-"));
   opened.defer(() => rm(workFolder, { recursive: true, force: true }));
   try {
-    const store = await openStore(env.T1_STORE_URL);
-    const phase = env.T1_PHASE as PhasePrefix;
-    const { run } = parsePhase(phase);
-    const version = env.T1_POLICY_VERSION;
+    const store = await openStore(settings.storeUrl);
+    const { run } = parsePhase(job.phase);
+    const { policyVersion: version } = job;
     const { sandboxes, images } =
-      env.T1_SANDBOXES === "fargate"
-        ? await openFargate(store, phase)
-        : await openHere(env.T1_SANDBOXES, env.T1_IMAGES);
+      settings.sandboxes === "fargate"
+        ? await openFargate(store, job)
+        : await openHere(settings.sandboxes, settings.imagesFile);
     opened.use(sandboxes);
     const sampler = opened.use(
       await openSampler(
         store,
         { version, prefix: policyPrefix(run, version) },
-        { url: env.T1_SAMPLER_URL, key: env.T1_SAMPLER_KEY, threads: env.T1_THREADS },
+        { url: settings.samplerUrl, key: settings.samplerKey, threads: settings.threads },
       ),
     );
-    const interruption = endEarly(env.T1_DEADLINE_SECONDS, () => opened.disposeAsync());
+    const interruption = endEarly(settings.deadlineSeconds, () => opened.disposeAsync());
     opened.defer(interruption.end);
     await runGroup(
-      {
-        phase,
-        episodes: env.T1_EPISODES.split(",").map(Number),
-        policyVersion: version,
-        workFolder,
-      },
+      { ...job, workFolder },
       {
         store,
         sandboxes,
         images,
         sampler,
         interruption: interruption.signal,
-        holder: { name: `driver of ${env.T1_EPISODES}`, process: currentProcess() },
+        holder: { name: `driver of ${job.episodes.join(",")}`, process: currentProcess() },
         onEpisode: ({ episode, attempt, endReason, turnCount, failure }) =>
           console.log(JSON.stringify({ episode, attempt, endReason, turnCount, failure: failure?.name })),
       },
@@ -85,14 +78,13 @@ function endEarly(
   deadlineSeconds: number,
   dispose: () => Promise<void>,
 ): { readonly signal: AbortSignal; readonly end: () => void } {
-  const interrupted: ExitCode = 75;
   const control = new AbortController();
   const { signal } = control;
   const leave = (why: string) => () => {
     if (signal.aborted) return;
     control.abort(new Failure("DriverLost", `interrupted: ${why}`, { retryable: true }));
     console.error(JSON.stringify({ message: "interrupted", why }));
-    ending = dispose().finally(() => process.exit(interrupted));
+    ending = dispose().finally(() => process.exit(FAILED_OR_STOPPED));
   };
   const onSignal = leave("SIGTERM");
   const timer = setTimeout(leave("deadline"), deadlineSeconds * 1000);

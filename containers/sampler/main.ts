@@ -1,37 +1,41 @@
 // The sampler's container: serves the policies of a store to drivers until SIGTERM, after which it answers what is
 // under way and ends.
-import { reportError } from "../../src/cli/exit-codes.ts";
+
 import { InputError } from "../../src/failure/errors.ts";
+import { reportError } from "../../src/failure/report-error.ts";
 import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
 import { SamplerServer } from "../../src/sampler/serve/sampler-server.ts";
+import { SAMPLER_SETTINGS } from "../../src/stages/jobs.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { readContainerEnvironment } from "../environment.ts";
-import { SAMPLER_ENVIRONMENT } from "./environment.ts";
 
 async function serve(): Promise<void> {
-  const env = readContainerEnvironment(SAMPLER_ENVIRONMENT);
+  const settings = SAMPLER_SETTINGS.fromEnvironment(process.env);
   const {
-    T1_STORE_URL: storeUrl,
-    T1_POLICY: prefix,
-    T1_POLICY_VERSION: version,
-    T1_SAMPLER_KEY: apiKey,
-  } = env;
+    storeUrl,
+    policy: prefix,
+    policyVersion: version,
+    key: apiKey,
+    threads,
+    cacheBytes,
+    host,
+    port,
+  } = settings;
   if ((prefix === undefined) !== (version === undefined))
     throw new InputError("expected T1_POLICY and T1_POLICY_VERSION together, or neither");
   const store = await openStore(storeUrl);
-  const sampler = new OnnxSampler({ storeUrl, threads: env.T1_THREADS, cacheBytes: env.T1_CACHE_BYTES });
+  const sampler = new OnnxSampler({ storeUrl, threads, cacheBytes });
   const terminated = new Promise<void>(resolve => {
     process.once("SIGTERM", resolve).once("SIGINT", resolve);
   });
   const server = await SamplerServer.open({
-    ...{ sampler, store, host: env.T1_HOST, port: env.T1_PORT },
+    ...{ sampler, store, host, port },
     ...(prefix !== undefined && version !== undefined && { policy: { prefix, version } }),
     ...(apiKey !== undefined && { apiKey }),
   });
   process.stdout.write(`serving ${storeUrl} at ${server.url}\n`);
   await terminated;
   process.stdout.write(`draining: ${server.running} requests under way\n`);
-  await server.drain(env.T1_GRACE_SECONDS * 1_000);
+  await server.drain(settings.graceSeconds * 1_000);
   await sampler[Symbol.asyncDispose]();
 }
 

@@ -1,26 +1,28 @@
 // The trainer: trains on one closed iteration and ends. It writes when it is done, and the same bytes each time: ended
 // at any point it is simply run again.
-import { reportError } from "../../src/cli/exit-codes.ts";
-import type { ExitCode } from "../../src/failure/exit-code.ts";
+
+import { FAILED_OR_STOPPED } from "../../src/failure/exit-code.ts";
+import { reportError } from "../../src/failure/report-error.ts";
 import { train } from "../../src/learning/train.ts";
+import { TRAINER_JOB, TRAINER_SETTINGS } from "../../src/stages/jobs.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { Sessions } from "../../src/training/onnx/network.ts";
-import { readContainerEnvironment } from "../environment.ts";
 import { startHeartbeat } from "../heartbeat.ts";
-import { TRAINER_ENVIRONMENT } from "./environment.ts";
 
-const INTERRUPTED: ExitCode = 75;
-process.once("SIGTERM", () => process.exit(INTERRUPTED)).once("SIGINT", () => process.exit(INTERRUPTED));
+const leave = () => process.exit(FAILED_OR_STOPPED);
+process.once("SIGTERM", leave).once("SIGINT", leave);
 
 async function main(): Promise<void> {
-  const env = readContainerEnvironment(TRAINER_ENVIRONMENT);
+  const job = TRAINER_JOB.fromEnvironment(process.env);
+  const { storeUrl, ...settings } = TRAINER_SETTINGS.fromEnvironment(process.env);
   startHeartbeat();
-  const store = await openStore(env.T1_STORE_URL);
-  const sessions = new Sessions({ threads: env.T1_THREADS, device: env.T1_DEVICE });
-  await train(
-    { run: env.T1_RUN, iteration: env.T1_ITERATION },
-    { store, sessions, onStep: (done, total) => console.log(JSON.stringify({ step: done, of: total })) },
-  );
+  const store = await openStore(storeUrl);
+  const sessions = new Sessions(settings);
+  await train(job, {
+    store,
+    sessions,
+    onStep: (done, total) => console.log(JSON.stringify({ step: done, of: total })),
+  });
 }
 
 await main().catch(error => process.exit(reportError(error, text => process.stderr.write(text))));

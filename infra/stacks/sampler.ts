@@ -5,6 +5,7 @@ import type { CfnService } from "aws-cdk-lib/aws-ecs";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { Construct } from "constructs";
+import { SAMPLER_SETTINGS } from "../../src/stages/jobs.ts";
 import type { DeploymentConfig } from "../config.ts";
 import { acknowledge } from "../constructs/acknowledge.ts";
 import { allow } from "../constructs/permissions.ts";
@@ -38,7 +39,10 @@ export class SamplerStack extends Stack {
       image: images.own.sampler,
       imageTag: config.imageTag,
       size: config.sampler.size,
-      environment: { T1_STORE_URL: `s3://${store.bucketName}`, T1_PORT: String(SAMPLER_PORT) },
+      environment: SAMPLER_SETTINGS.toEnvironment({
+        storeUrl: `s3://${store.bucketName}`,
+        port: SAMPLER_PORT,
+      }),
       healthCheck: {
         command: ["CMD", "node", "containers/sampler/health.ts"],
         interval: Duration.seconds(15),

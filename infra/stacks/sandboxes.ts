@@ -17,6 +17,7 @@ import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { Construct } from "constructs";
 import { sandboxTaskDefinition } from "../../src/planning/sandbox-task.ts";
+import { DRIVER_SETTINGS, FARGATE_SETTINGS } from "../../src/stages/jobs.ts";
 import type { DeploymentConfig } from "../config.ts";
 import { acknowledge } from "../constructs/acknowledge.ts";
 import { allow, arn, machineArn } from "../constructs/permissions.ts";
@@ -144,22 +145,24 @@ export class SandboxesStack extends Stack {
       stopTimeout: Duration.seconds(120),
       readonlyRootFilesystem: false,
       environment: {
-        T1_STORE_URL: `s3://${store.bucketName}`,
-        T1_SANDBOXES: "fargate",
-        T1_CLUSTER: config.name,
-        T1_SANDBOX_FAMILIES: `${config.name}-sandbox-`,
-        T1_SANDBOX_SUBNETS: network.sandboxSubnets.map(subnet => subnet.subnetId).join(","),
-        T1_SANDBOX_GROUP: network.groups.sandbox.securityGroupId,
-        ...(network.groups.egress === undefined
-          ? {}
-          : {
-              T1_NETWORKED_GROUP: network.groups.egress.networked.securityGroupId,
-              T1_PROXY_URL: `http://proxy.${config.name}.internal:${PROXY_PORT}`,
-            }),
-        T1_TOOLKIT_IMAGE: images.own["sandbox-toolkit"].repositoryUriForTag(config.imageTag),
-        T1_SANDBOX_MARKET: config.sandboxes.spot ? "spot-first" : "on-demand",
-        T1_SAMPLER_URL: `http://sampler.${config.name}.internal:${SAMPLER_PORT}`,
-        T1_DEADLINE_SECONDS: String(Math.round(config.drivers.maxHours * 3600)),
+        ...DRIVER_SETTINGS.toEnvironment({
+          storeUrl: `s3://${store.bucketName}`,
+          sandboxes: "fargate",
+          samplerUrl: `http://sampler.${config.name}.internal:${SAMPLER_PORT}`,
+          deadlineSeconds: Math.round(config.drivers.maxHours * 3600),
+        }),
+        ...FARGATE_SETTINGS.toEnvironment({
+          cluster: config.name,
+          families: `${config.name}-sandbox-`,
+          subnets: network.sandboxSubnets.map(subnet => subnet.subnetId),
+          securityGroups: [network.groups.sandbox.securityGroupId],
+          ...(network.groups.egress !== undefined && {
+            networkedGroups: [network.groups.egress.networked.securityGroupId],
+            proxyUrl: `http://proxy.${config.name}.internal:${PROXY_PORT}`,
+          }),
+          toolkitImage: images.own["sandbox-toolkit"].repositoryUriForTag(config.imageTag),
+          sandboxMarket: config.sandboxes.spot ? "spot-first" : "on-demand",
+        }),
       },
       logging: LogDrivers.awsLogs({
         streamPrefix: "driver",

@@ -18,6 +18,7 @@ import { CfnInstanceProfile, ManagedPolicy, Role, ServicePrincipal } from "aws-c
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { Construct } from "constructs";
+import { TRAINER_SETTINGS } from "../../src/stages/jobs.ts";
 import type { DeploymentConfig } from "../config.ts";
 import { acknowledge } from "../constructs/acknowledge.ts";
 import { allow } from "../constructs/permissions.ts";
@@ -148,12 +149,12 @@ export class TrainingStack extends Stack {
         linuxParameters: new LinuxParameters(this, "Linux", {
           sharedMemorySize: Size.mebibytes(training.sharedMemoryMiB),
         }),
-        environment: {
-          T1_STORE_URL: `s3://${store.bucketName}`,
-          // The fleet's size is the job's: fewer threads than cores would give other bytes (decision 0003).
-          T1_THREADS: String(training.vcpus),
-          T1_DEVICE: "cuda",
-        },
+        environment: TRAINER_SETTINGS.toEnvironment({
+          storeUrl: `s3://${store.bucketName}`,
+          // As many threads as the job has processors: another number would give other bytes (decision 0003).
+          threads: training.vcpus,
+          device: "cuda",
+        }),
         logging: LogDriver.awsLogs({
           streamPrefix: "trainer",
           logGroup: new LogGroup(this, "Log", {

@@ -1,10 +1,12 @@
 // The kinds of work a machine can ask for, each with the retries that its kind of failure deserves.
+import { BAD_INPUT, OUR_BUG } from "../../src/failure/exit-code.ts";
 import {
   JOB_NOT_SUBMITTED,
   type MachineErrorName,
   STAGE_MAY_RUN_AGAIN,
   TASK_NOT_STARTED,
 } from "../../src/failure/machine-errors.ts";
+import { DRIVER_JOB, TRAINER_JOB } from "../../src/stages/jobs.ts";
 import type { Catcher, ChoiceState, Retrier, State, TaskState, Template } from "./asl.ts";
 import type { Parts, StageName } from "./parts.ts";
 
@@ -52,12 +54,12 @@ export function runDriver({ partition, driver }: Parts, market: Market, rest: Re
         ContainerOverrides: [
           {
             Name: driver.container,
-            Environment: [
-              { Name: "T1_PHASE", Value: "{% $states.input.phase %}" },
-              { Name: "T1_EPISODES", Value: "{% $states.input.episodes %}" },
-              { Name: "T1_POLICY_VERSION", Value: "{% $string($states.input.policyVersion) %}" },
-              { Name: "T1_MARKET", Value: market },
-            ],
+            Environment: variables(DRIVER_JOB, {
+              phase: "{% $states.input.phase %}",
+              episodes: "{% $states.input.episodes %}",
+              policyVersion: "{% $string($states.input.policyVersion) %}",
+              market,
+            }),
           },
         ],
       },
@@ -95,10 +97,10 @@ export function trainingJob(
       JobQueue: queueArn,
       JobDefinition: training.jobDefinition,
       ContainerOverrides: {
-        Environment: [
-          { Name: "T1_RUN", Value: `{% ${run} %}` },
-          { Name: "T1_ITERATION", Value: `{% $string(${iteration}) %}` },
-        ],
+        Environment: variables(TRAINER_JOB, {
+          run: `{% ${run} %}`,
+          iteration: `{% $string(${iteration}) %}`,
+        }),
       },
       PropagateTags: true,
       Tags: { "t1:run": `{% ${run} %}` },
@@ -144,6 +146,14 @@ export function handOver(
   };
 }
 
+/** A job's variables as a machine sets them: each by an expression, or a text that is known beforehand. */
+function variables<Key extends string>(
+  { names }: { readonly names: Readonly<Record<Key, string>> },
+  values: Readonly<Record<Key, string>>,
+) {
+  return (Object.keys(values) as Key[]).map(key => ({ Name: names[key], Value: values[key] }));
+}
+
 function retry<const Name extends MachineErrorName>(
   names: readonly Name[],
   {
@@ -167,10 +177,6 @@ function retry<const Name extends MachineErrorName>(
  * of what was run as JSON text; a pattern reads it, since a cause that is cut off is no JSON any more.
  */
 const EXIT_CODE = `{% ($found := $match($states.errorOutput.Cause, /"ExitCode":\\s*([0-9]+)/); $exists($found) ? $number($found[0].groups[0]) : -1) %}`;
-
-/** What the containers end with when trying again cannot help: src/failure/exit-code.ts. */
-const BAD_INPUT = 2;
-const OUR_BUG = 70;
 
 /**
  * Catches what ended a task or a job, so that `unlessOurFault` can decide.

@@ -5,6 +5,8 @@ import { basename, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { Failure, InputError } from "../failure/errors.ts";
 import { sha256 } from "../files/sha256.ts";
+import { imageServices } from "../rollout/image-services.ts";
+import { openSandboxes, type SandboxKind } from "../sandbox/open-sandboxes.ts";
 import { VerifierModeName } from "../settings/grading-config.ts";
 import { findTasks } from "../task/find-tasks.ts";
 import { hashFolder } from "../task/hash.ts";
@@ -12,13 +14,13 @@ import { type CheckServices, checkTask, type TaskCheck } from "../task-gates/che
 import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { type CheckEntry, type CheckKey, CheckReport } from "./check-report.ts";
 import { describeChecks } from "./describe-checks.ts";
-import { imageServices, imagesOption } from "./image-options.ts";
+import { imagesOption } from "./image-options.ts";
 import { type Interruption, interruptOnSignals } from "./interruption.ts";
 import { jsonOption, print } from "./output.ts";
 import { parallel } from "./parallel.ts";
 import { parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
-import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
+import { sandboxesOption } from "./sandbox-options.ts";
 
 /** Sandboxes wait more than they compute; far more of them make tests late that wait for a program. */
 const AT_ONCE = 2 * availableParallelism();

@@ -1,43 +1,10 @@
-// The option that names the machine's file of images, and what is made from it.
+// The option that names the machine's file of images.
 import { Option } from "commander";
-import { InputError } from "../failure/errors.ts";
-import { IMAGES_VARIABLE, type Images, readImages } from "../image/images-file.ts";
-import type { ImageServices } from "../rollout/task-image.ts";
-import { createRootBuilder } from "../sandbox/bubblewrap/root-builder.ts";
-import { createDockerBuilder } from "../sandbox/docker/docker-builder.ts";
-import type { SandboxProvider } from "../sandbox/sandbox.ts";
+import { IMAGES_VARIABLE } from "../image/images-file.ts";
 
 export function imagesOption(): Option {
   return new Option(
     "--images <file>",
     "YAML file that says which folders stand for images on this machine, and what tasks get that want network access (docs/images.md)",
   ).env(IMAGES_VARIABLE);
-}
-
-/**
- * @param sandboxes decides how images are made
- * @throws InputError naming the file and the path in it
- */
-export function imageServices(file: string | undefined, sandboxes: SandboxProvider): ImageServices {
-  const images = readImages(file);
-  const isDocker = sandboxes.name === "docker";
-  if (!isDocker) assertNoPublic(images, file);
-  return {
-    images,
-    builder: isDocker ? createDockerBuilder(images) : createRootBuilder(images, sandboxes),
-    // On a terminal over the line that shows progress.
-    onProgress: line => process.stderr.write(`${process.stderr.isTTY ? "\r\u001B[K" : ""}${line}\n`),
-  };
-}
-
-/** What a container engine calls its usual network is nothing to bubblewrap. */
-function assertNoPublic(images: Images, file: string | undefined): void {
-  const phase = (["agent", "verifier"] as const).find(name => images[name]?.network === "public");
-  if (phase === undefined) return;
-  throw new InputError({
-    what: "bubblewrap sandboxes have this machine's network or none",
-    where: `${file ?? process.env[IMAGES_VARIABLE]}: ${phase}.network`,
-    expected: "none or host, got public",
-    fix: "change it, or add --sandboxes docker",
-  });
 }

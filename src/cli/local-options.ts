@@ -1,8 +1,8 @@
 // Options of commands that play episodes on this machine. What plays them is loaded when one of these commands works: it
 // takes longer to load than all else.
 import { Option } from "commander";
+import type { SandboxKind } from "../sandbox/open-sandboxes.ts";
 import type { SamplerKind } from "./sampler-option.ts";
-import type { SandboxKind } from "./sandbox-options.ts";
 
 export interface LocalTaskOptions {
   readonly sandboxes: SandboxKind;

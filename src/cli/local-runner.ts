@@ -20,6 +20,7 @@ import { SharedGroups } from "../local/shared-groups.ts";
 import { synthesizedAssembly } from "../local/synthesized-assembly.ts";
 import { TaskGate } from "../local/task-gate.ts";
 import { readStoredConfig } from "../model/model-folder.ts";
+import { imageServices } from "../rollout/image-services.ts";
 import { policyPrefix } from "../run/keys.ts";
 import { acquireOwner, type OwnerLease } from "../run/owner-lease.ts";
 import type { OnRunEvent } from "../run/run-events.ts";
@@ -28,13 +29,13 @@ import { readState } from "../run/run-state.ts";
 import { OnnxSampler } from "../sampler/onnx/onnx-sampler.ts";
 import type { Sampler } from "../sampler/sampler.ts";
 import { SglangSampler } from "../sampler/sglang/sglang-sampler.ts";
+import { openSandboxes, type SandboxKind } from "../sandbox/open-sandboxes.ts";
 import { openRunFolder } from "../sandbox/run-folder.ts";
 import type { SandboxProvider } from "../sandbox/sandbox.ts";
+import { DRIVER_SETTINGS } from "../stages/jobs.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { imageServices } from "./image-options.ts";
 import { interruptOnSignals } from "./interruption.ts";
 import type { SamplerKind } from "./sampler-option.ts";
-import { openSandboxes, type SandboxKind } from "./sandbox-options.ts";
 
 export interface LocalOptions {
   readonly sandboxes: SandboxKind;
@@ -183,7 +184,8 @@ async function openPrograms(
   const served =
     kind === "served" ? opened.use(await ServedSampler.open({ ...settings, onEvent })) : undefined;
   if (tasks === "processes") {
-    const address = served && { T1_SAMPLER_URL: served.url, T1_SAMPLER_KEY: served.key };
+    const { names } = DRIVER_SETTINGS;
+    const address = served && { [names.samplerUrl]: served.url, [names.samplerKey]: served.key };
     return {
       driver: sweptAfter(containerProcess("driver", onEvent, address), services.sandboxes, onEvent),
       trainer: containerProcess("trainer", onEvent),

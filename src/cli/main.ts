@@ -2,12 +2,12 @@
 import { Command, CommanderError } from "commander";
 import { InputError } from "../failure/errors.ts";
 import { EXIT_CODES } from "../failure/exit-code.ts";
+import { reportError } from "../failure/report-error.ts";
 import { hasCode } from "../files/file-errors.ts";
 import { addConfigCommand } from "./config-command.ts";
 import { addCostCommand } from "./cost-command.ts";
 import { addEpisodeCommand } from "./episode-command.ts";
 import { addEvaluateCommand } from "./evaluate-command.ts";
-import { reportError } from "./exit-codes.ts";
 import { ownVersion } from "./own-version.ts";
 import { addPreflightCommand } from "./preflight-command.ts";
 import { addRegradeCommand } from "./regrade-command.ts";

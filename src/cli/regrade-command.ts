@@ -2,19 +2,21 @@
 import { type Command, Option } from "commander";
 import { nearestName } from "../config/nearest-name.ts";
 import { InputError } from "../failure/errors.ts";
+import { imageServices } from "../rollout/image-services.ts";
 import { readPlan } from "../rollout/plan.ts";
 import { type RegradedEpisode, regrade } from "../rollout/regrade.ts";
 import { evaluationPrefix, iterationPrefix, type PhasePrefix, planKey } from "../run/keys.ts";
 import { readRun } from "../run/run-record.ts";
+import { openSandboxes, type SandboxKind } from "../sandbox/open-sandboxes.ts";
 import { VerifierModeName } from "../settings/grading-config.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import type { VerifierMode } from "../verifier/run-verifier.ts";
-import { imageServices, imagesOption } from "./image-options.ts";
+import { imagesOption } from "./image-options.ts";
 import { jsonOption, print } from "./output.ts";
 import { parseNumber } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
-import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
+import { sandboxesOption } from "./sandbox-options.ts";
 import { storeOption } from "./store-option.ts";
 import { formatTable } from "./table.ts";
 

@@ -1,9 +1,6 @@
-// Where sandboxes come from: the option that chooses, and the provider that it means.
+// The option that chooses what sandboxes are made by.
 import { Option } from "commander";
-import type { SandboxProvider } from "../sandbox/sandbox.ts";
-
-const SANDBOX_KINDS = ["bubblewrap", "docker"] as const;
-export type SandboxKind = (typeof SANDBOX_KINDS)[number];
+import { SANDBOX_KINDS } from "../sandbox/open-sandboxes.ts";
 
 export function sandboxesOption(): Option {
   return new Option(
@@ -13,10 +10,4 @@ export function sandboxesOption(): Option {
     .choices(SANDBOX_KINDS)
     .default("bubblewrap")
     .env("T1_SANDBOXES");
-}
-
-/** @throws InputError when this machine cannot make such sandboxes, with what would allow it */
-export async function openSandboxes(kind: SandboxKind): Promise<SandboxProvider> {
-  if (kind === "docker") return (await import("../sandbox/docker/provider.ts")).createDockerProvider();
-  return (await import("../sandbox/bubblewrap/provider.ts")).createBubblewrapProvider();
 }

@@ -2,16 +2,18 @@
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { InputError } from "../failure/errors.ts";
+import { imageServices } from "../rollout/image-services.ts";
 import { type PreparedTask, prepareTask } from "../rollout/prepare.ts";
+import { openSandboxes, type SandboxKind } from "../sandbox/open-sandboxes.ts";
 import { VerifierModeName } from "../settings/grading-config.ts";
 import { AGENTS, asAgent, type Play, type TriedStep, tryTask } from "../task-gates/try-task.ts";
 import { isResolved, VERIFIER_CAUSES } from "../verifier/report.ts";
 import type { VerifierMode, VerifierRun } from "../verifier/run-verifier.ts";
 import { combineReports } from "../verifier/step-rewards.ts";
-import { imageServices, imagesOption } from "./image-options.ts";
+import { imagesOption } from "./image-options.ts";
 import { jsonOption, print } from "./output.ts";
 import { type PersonsTerminal, passThrough } from "./pass-through.ts";
-import { openSandboxes, type SandboxKind, sandboxesOption } from "./sandbox-options.ts";
+import { sandboxesOption } from "./sandbox-options.ts";
 import { formatTable } from "./table.ts";
 
 /** A person may take this long for each step; the task's own time is the agent's. */

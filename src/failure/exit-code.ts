@@ -10,7 +10,11 @@ export const EXIT_CODES = {
 } as const;
 export type ExitCode = keyof typeof EXIT_CODES;
 
+export const BAD_INPUT = 2 satisfies ExitCode;
+export const OUR_BUG = 70 satisfies ExitCode;
+export const FAILED_OR_STOPPED = 75 satisfies ExitCode;
+
 export function exitCodeOf(error: unknown): ExitCode {
-  if (error instanceof InputError) return 2;
-  return error instanceof Failure ? 75 : 70;
+  if (error instanceof InputError) return BAD_INPUT;
+  return error instanceof Failure ? FAILED_OR_STOPPED : OUR_BUG;
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { type Program, type ProgramEnd, type ProgramRun, runProgram } from "../asl/executors/program.ts";
 import { Failure, InputError, InvariantError } from "../failure/errors.ts";
+import { BAD_INPUT, OUR_BUG } from "../failure/exit-code.ts";
 import type { OnRunEvent } from "../run/run-events.ts";
 import { ROOT } from "./synthesized-assembly.ts";
 
@@ -105,8 +106,8 @@ function errorOf(
   // The line in which it said why begins with the name of the command.
   const said = printed.slice(printed.lastIndexOf("t1: ") + 1 ? printed.lastIndexOf("t1: ") + 4 : 0).trim();
   const text = said === "" ? `the ${container} ended with exit code ${code ?? "none"}` : said;
-  if (code === 2) return new InputError(text);
-  if (code === 70) return new InvariantError(text);
+  if (code === BAD_INPUT) return new InputError(text);
+  if (code === OUR_BUG) return new InvariantError(text);
   const name = container === "sampler" ? "SamplerUnavailable" : "DriverLost";
   return new Failure(name, text, { retryable: true });
 }

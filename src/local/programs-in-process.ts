@@ -1,24 +1,12 @@
 // What driver tasks and training jobs run in this process: the work of their containers.
-import { z } from "zod";
 import type { Program, ProgramRun } from "../asl/executors/program.ts";
-import { Failure, InvariantError } from "../failure/errors.ts";
+import { Failure } from "../failure/errors.ts";
 import { exitCodeOf } from "../failure/exit-code.ts";
 import { type TrainerSettings, TrainerThread } from "../learning/trainer-thread.ts";
 import { type RunGroupServices, runGroup } from "../rollout/run-group.ts";
-import { type PhasePrefix, parsePhase } from "../run/keys.ts";
 import type { OnRunEvent } from "../run/run-events.ts";
+import { DRIVER_JOB, TRAINER_JOB } from "../stages/jobs.ts";
 import type { SharedGroups } from "./shared-groups.ts";
-
-const GroupEnvironment = z.object({
-  T1_PHASE: z.string(),
-  T1_EPISODES: z.string().regex(/^\d+(,\d+)*$/),
-  T1_POLICY_VERSION: z.coerce.number().int().nonnegative(),
-});
-
-const TrainEnvironment = z.object({
-  T1_RUN: z.string().min(1),
-  T1_ITERATION: z.coerce.number().int().nonnegative(),
-});
 
 /** Drivers of one process play their groups with the same sampler, sandboxes and prepared tasks. */
 export function driverInProcess(
@@ -27,17 +15,10 @@ export function driverInProcess(
   },
 ): Program {
   return asProgram(async ({ environment, signal }) => {
-    const env = parse(GroupEnvironment, environment);
-    parsePhase(env.T1_PHASE);
-    const phase = env.T1_PHASE as PhasePrefix;
-    const cutoff = await services.shared.cutoff(phase);
+    const job = DRIVER_JOB.fromEnvironment(environment);
+    const cutoff = await services.shared.cutoff(job.phase);
     await runGroup(
-      {
-        phase,
-        episodes: env.T1_EPISODES.split(",").map(Number),
-        policyVersion: env.T1_POLICY_VERSION,
-        workFolder: "",
-      },
+      { ...job, workFolder: "" },
       {
         ...services,
         interruption: signal,
@@ -57,13 +38,11 @@ export class TrainerInProcess implements AsyncDisposable {
   constructor(settings: TrainerSettings, onEvent: OnRunEvent) {
     this.#settings = settings;
     this.program = asProgram(async ({ environment, signal }) => {
-      const { T1_RUN: run, T1_ITERATION: iteration } = parse(TrainEnvironment, environment);
+      const job = TRAINER_JOB.fromEnvironment(environment);
       this.#thread ??= new TrainerThread(this.#settings);
       const stopped = Promise.withResolvers<never>();
       signal.addEventListener("abort", () => stopped.reject(signal.reason), { once: true });
-      const training = this.#thread.train({ run, iteration }, (done, total) =>
-        onEvent({ kind: "train-step", done, total }),
-      );
+      const training = this.#thread.train(job, (done, total) => onEvent({ kind: "train-step", done, total }));
       try {
         await Promise.race([training, stopped.promise]);
       } catch (error) {
@@ -100,15 +79,4 @@ function asProgram(work: (run: Pick<ProgramRun, "environment" | "signal">) => Pr
       }
     },
   };
-}
-
-function parse<Schema extends z.ZodType>(
-  schema: Schema,
-  environment: Readonly<Record<string, string>>,
-): z.output<Schema> {
-  const parsed = schema.safeParse(environment);
-  if (parsed.success) return parsed.data;
-  throw new InvariantError("a machine starts a program with another environment than it reads", {
-    problems: z.prettifyError(parsed.error),
-  });
 }

@@ -7,6 +7,7 @@ import type { ProgramEnd } from "../asl/executors/program.ts";
 import { Failure } from "../failure/errors.ts";
 import type { OnRunEvent } from "../run/run-events.ts";
 import { answersHealth } from "../sampler/serve/health.ts";
+import { SAMPLER_SETTINGS } from "../stages/jobs.ts";
 import { runContainer } from "./container-process.ts";
 
 export interface ServedSamplerOptions {
@@ -59,19 +60,18 @@ export class ServedSampler implements AsyncDisposable {
     const stop = new AbortController();
     const serving = Promise.withResolvers<string>();
     const { health = HEALTH } = options;
-    const start = async (port: string, onServing: (url: string) => void): Promise<ProgramEnd> => {
+    const start = async (port: number, onServing: (url: string) => void): Promise<ProgramEnd> => {
       const ended = new AbortController();
       const ill = new AbortController();
       const end = await runContainer(
         "sampler",
         {
-          environment: {
-            T1_STORE_URL: options.storeUrl,
-            T1_SAMPLER_KEY: key,
-            T1_THREADS: String(options.threads),
-            T1_CACHE_BYTES: String(options.cacheBytes),
-            ...{ T1_HOST: "127.0.0.1", T1_PORT: port, T1_GRACE_SECONDS: String(GRACE_SECONDS) },
-          },
+          environment: SAMPLER_SETTINGS.toEnvironment({
+            storeUrl: options.storeUrl,
+            threads: options.threads,
+            cacheBytes: options.cacheBytes,
+            ...{ key, host: "127.0.0.1", port, graceSeconds: GRACE_SECONDS },
+          }),
           command: undefined,
           signal: AbortSignal.any([stop.signal, ill.signal]),
           sleep: ms => sleep(ms),
@@ -89,9 +89,14 @@ export class ServedSampler implements AsyncDisposable {
       ended.abort();
       return ill.signal.aborted ? { error: noAnswer() } : end;
     };
-    const first = start("0", serving.resolve);
+    const first = start(0, serving.resolve);
     const url = await Promise.race([serving.promise, first.then(end => Promise.reject(errorOf(end)))]);
-    const over = keepServing(first, onServing => start(new URL(url).port, onServing), stop.signal, options);
+    const over = keepServing(
+      first,
+      onServing => start(Number(new URL(url).port), onServing),
+      stop.signal,
+      options,
+    );
     return new ServedSampler(url, key, stop, over);
   }
 

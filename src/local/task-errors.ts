@@ -1,6 +1,6 @@
 // What went wrong in tasks, as it was thrown: a machine's history keeps names and short texts, a person wants the
 // message, and for a bug the stack.
-import { exitCodeOf } from "../failure/exit-code.ts";
+import { BAD_INPUT, exitCodeOf, FAILED_OR_STOPPED, OUR_BUG } from "../failure/exit-code.ts";
 
 export class TaskErrors {
   readonly #byExecution = new Map<string, unknown>();
@@ -21,7 +21,7 @@ export class TaskErrors {
   /** A bug before bad input before a failure: the first of the gravest. */
   gravest(): unknown {
     const errors = [...this.#byExecution.values()];
-    for (const code of [70, 2, 75]) {
+    for (const code of [OUR_BUG, BAD_INPUT, FAILED_OR_STOPPED]) {
       const found = errors.find(error => exitCodeOf(error) === code);
       if (found !== undefined) return found;
     }

@@ -17,8 +17,7 @@ export interface NdArray<A extends Numbers = Numbers> {
 export type Feeds = Readonly<Record<string, NdArray>>;
 
 /** Where a graph is computed. */
-export const DEVICES = ["cpu", "cuda"] as const;
-type Device = (typeof DEVICES)[number];
+type Device = "cpu" | "cuda";
 
 export interface SessionOptions {
   /** Threads of one operator. The same count gives the same bytes. */

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { reportError } from "../../src/cli/exit-codes.ts";
 import { AwsClients } from "../../src/deployment/clients.ts";
 import { findDeployment } from "../../src/deployment/deployment.ts";
+import { reportError } from "../../src/failure/report-error.ts";
 
 /** Answers of CloudFormation, by the name of the stack that is asked for. */
 const ANSWERS: Readonly<

@@ -1,11 +1,9 @@
 // What machines and stages tell each other about sandboxes, from either side.
-import { afterEach, expect, it, vi } from "vitest";
-import { FARGATE_ENVIRONMENT } from "../../containers/driver/environment.ts";
-import { readContainerEnvironment } from "../../containers/environment.ts";
+import { expect, it } from "vitest";
+import { FARGATE_SETTINGS } from "../../src/stages/jobs.ts";
 import { definitionsOf, deployedTemplates, environmentOf, flatten } from "./deployed-templates.ts";
 
 const templates = await deployedTemplates();
-afterEach(() => vi.unstubAllEnvs());
 
 /** Names that a machine adds for each group. */
 function added(): Set<string> {
@@ -34,6 +32,5 @@ it("the prepare stage and drivers are told of the same toolkit and the same fami
 });
 
 it("a variable that is missing is named", () => {
-  for (const name of Object.keys(FARGATE_ENVIRONMENT)) vi.stubEnv(name, undefined);
-  expect(() => readContainerEnvironment(FARGATE_ENVIRONMENT)).toThrow(/T1_CLUSTER.*T1_SANDBOX_SUBNETS/s);
+  expect(() => FARGATE_SETTINGS.fromEnvironment({})).toThrow(/T1_CLUSTER.*T1_SANDBOX_SUBNETS/s);
 });

@@ -8,12 +8,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { imageServices } from "../../src/cli/image-options.ts";
-import { openSandboxes } from "../../src/cli/sandbox-options.ts";
 import { InputError } from "../../src/failure/errors.ts";
 import { parseDockerfile } from "../../src/image/dockerfile.ts";
 import { readImages } from "../../src/image/images-file.ts";
+import { imageServices } from "../../src/rollout/image-services.ts";
 import { prepareTask } from "../../src/rollout/prepare.ts";
+import { openSandboxes } from "../../src/sandbox/open-sandboxes.ts";
 import type { SandboxProvider } from "../../src/sandbox/sandbox.ts";
 import { checkTask } from "../../src/task-gates/check-tasks.ts";
 

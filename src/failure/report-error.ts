@@ -1,6 +1,6 @@
-// How an error is told to a person, and what `t1` then says to the shell.
-import { Failure, InputError } from "../failure/errors.ts";
-import { type ExitCode, exitCodeOf } from "../failure/exit-code.ts";
+// Tells an error to a person, and says which exit code the program ends with.
+import { Failure, InputError } from "./errors.ts";
+import { type ExitCode, exitCodeOf } from "./exit-code.ts";
 
 /** Prints an error for a person and says which exit code it is. A mistake shows no stack, a bug does. */
 export function reportError(error: unknown, write: (text: string) => void): ExitCode {
