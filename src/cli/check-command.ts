@@ -1,10 +1,11 @@
 // `t1 tasks check`: every task of a folder through its gates, in parallel, with a report that a later check goes on from.
-import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { Failure, InputError } from "../failure/errors.ts";
 import { sha256 } from "../files/sha256.ts";
+import { readUserFile } from "../files/user-files.ts";
+import { IMAGES_FILE } from "../image/images-file.ts";
 import { imageServices } from "../rollout/image-services.ts";
 import { openSandboxes, type SandboxKind } from "../sandbox/open-sandboxes.ts";
 import { VerifierModeName } from "../settings/grading-config.ts";
@@ -205,19 +206,9 @@ function choose(
 }
 
 function settingOf({ sandboxes, mode, images }: CheckOptions): string {
-  const content = images === undefined ? "no images file" : sha256(readImagesText(images)).slice(0, 16);
+  const content =
+    images === undefined ? "no images file" : sha256(readUserFile(images, IMAGES_FILE)).slice(0, 16);
   return `${sandboxes}, ${mode}, ${content}`;
-}
-
-function readImagesText(file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (cause) {
-    throw new InputError(
-      { what: "cannot read the file of images", where: file, fix: "check the path" },
-      { cause },
-    );
-  }
 }
 
 /** One that cannot be read says so when it is checked. */

@@ -37,7 +37,7 @@ export function addConfigCommand(program: Command): void {
     .command("check <file>")
     .description("check a run config; prints it with all defaults filled in")
     .action(async (file: string) => {
-      print({ json: true }, parseRunConfig(await readConfig(file), file), "");
+      print({ json: true }, parseRunConfig(readConfig(file), file), "");
     });
 }
 

@@ -1,12 +1,7 @@
 // The file of a config, as text.
-import { readFile } from "node:fs/promises";
-import { InputError } from "../failure/errors.ts";
+import { readUserText } from "../files/user-files.ts";
 
-export async function readConfig(file: string): Promise<string> {
-  return readFile(file, "utf8").catch(cause => {
-    throw new InputError(
-      { what: "cannot read the config", where: file, expected: "a YAML file", fix: "check the path" },
-      { cause },
-    );
-  });
+/** @throws InputError when it cannot be read */
+export function readConfig(file: string): string {
+  return readUserText(file, { what: "the config", expected: "a YAML file" });
 }

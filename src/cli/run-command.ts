@@ -58,7 +58,7 @@ export function addRunCommand(program: Command): void {
       ) => {
         if (isOnStack(options)) return (await onStack()).startOnStack(configFile, options);
         const opened = await openStore(options.local);
-        const config = parseRunConfig(await readConfig(configFile), configFile, options.set);
+        const config = parseRunConfig(readConfig(configFile), configFile, options.set);
         const { startLocally } = await import("./run-locally.ts");
         await startLocally(
           opened,

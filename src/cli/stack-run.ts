@@ -52,7 +52,7 @@ export async function startOnStack(
   configFile: string,
   options: StackOptions & { readonly name: string; readonly set?: readonly string[] },
 ): Promise<void> {
-  const config = parseRunConfig(await readConfig(configFile), configFile, options.set);
+  const config = parseRunConfig(readConfig(configFile), configFile, options.set);
   const opened = await openStack(options.stack);
   const progress = new Progress({ stream: process.stderr });
   await createStoredRun(

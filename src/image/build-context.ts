@@ -1,6 +1,7 @@
 // The folder that COPY and ADD take files from: what is in it, without what .dockerignore leaves out.
-import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
 import { join, posix } from "node:path";
+import { listUserFolder, readUserText } from "../files/user-files.ts";
 import { parseDockerignore, patternSource } from "./ignore-file.ts";
 
 export interface ContextEntry {
@@ -24,7 +25,10 @@ export class BuildContext {
   constructor(folder: string, dockerfile: string) {
     this.#folder = realpathSync(folder);
     const file = [`${dockerfile}.dockerignore`, join(folder, ".dockerignore")].find(path => existsSync(path));
-    this.#isIgnored = file === undefined ? () => false : parseDockerignore(readFileSync(file, "utf8"));
+    this.#isIgnored =
+      file === undefined
+        ? () => false
+        : parseDockerignore(readUserText(file, { what: "the .dockerignore", expected: "a text file" }));
   }
 
   /**
@@ -62,7 +66,8 @@ export class BuildContext {
   }
 
   *#walk(real: string, path: string, depth: number): Iterable<ContextEntry> {
-    for (const name of readdirSync(real).sort()) {
+    const entries = listUserFolder(real, { what: "a folder of the build context", expected: "a folder" });
+    for (const name of entries.map(entry => entry.name).sort()) {
       const child = path === "" ? name : `${path}/${name}`;
       const entry = describe(child, join(real, name));
       const isIgnored = this.#isIgnored(child);

@@ -1,6 +1,6 @@
 // COPY and ADD from the build context: which files, where to, and as what archive they travel.
 import { createHash } from "node:crypto";
-import { createReadStream, readFileSync } from "node:fs";
+import { closeSync, createReadStream, openSync, readSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { posix } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -201,7 +201,13 @@ function isTar(head: Buffer): boolean {
 }
 
 function readHead(path: string): Buffer {
-  return readFileSync(path).subarray(0, HEAD_BYTES);
+  const file = openSync(path, "r");
+  try {
+    const head = Buffer.alloc(HEAD_BYTES);
+    return head.subarray(0, readSync(file, head));
+  } finally {
+    closeSync(file);
+  }
 }
 
 async function readArchive(path: string): Promise<Uint8Array> {

@@ -1,13 +1,16 @@
 // The file that says what images mean on this machine: which folder stands for which name, and which of a task's phases
 // may have this machine's network. It is the machine's, not the project's: paths, proxies and indexes belong there.
-import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseDocument } from "yaml";
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
+import { readUserText } from "../files/user-files.ts";
 import { valueOfYaml } from "../settings/yaml-value.ts";
 import { patternSource } from "./ignore-file.ts";
+
+/** How messages speak of it. */
+export const IMAGES_FILE = { what: "the file of images", expected: "a YAML file (docs/images.md)" } as const;
 
 /** Names the file where no `--images` does. */
 export const IMAGES_VARIABLE = "T1_IMAGES";
@@ -69,9 +72,7 @@ export interface Images {
  */
 export function readImages(file: string | undefined = process.env[IMAGES_VARIABLE]): Images {
   if (file === undefined) return imagesOf(ImagesFile.parse({}), undefined);
-  if (!existsSync(file))
-    throw new InputError({ what: "there is no such file of images", where: file, fix: "check the path" });
-  const document = parseDocument(readText(file));
+  const document = parseDocument(readUserText(file, IMAGES_FILE));
   const [error] = document.errors;
   if (error !== undefined)
     throw new InputError({ what: error.message, where: file, fix: "write valid YAML" });
@@ -84,18 +85,6 @@ export function readImages(file: string | undefined = process.env[IMAGES_VARIABL
     });
   }
   return imagesOf(parsed.data, file);
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    const expected = `expected a file that can be read: ${cause instanceof Error ? cause.message : cause}`;
-    throw new InputError(
-      { what: "cannot read the file of images", where: file, expected, fix: "check the path" },
-      { cause },
-    );
-  }
 }
 
 function imagesOf(content: z.infer<typeof ImagesFile>, file: string | undefined): Images {

@@ -24,6 +24,8 @@ export interface ToolDefinition {
 export interface ChatFormatOptions {
   /** Jinja source, as tokenizer_config.json carries it. */
   readonly template: string;
+  /** The file that the template is from, for messages. */
+  readonly where?: string;
   /** Text of the special token that ends an answer. */
   readonly endOfTurn: string;
   readonly system?: string;
@@ -47,17 +49,20 @@ export class ChatFormat {
   readonly #render: (messages: readonly Message[]) => string;
   #betweenUsers: readonly number[] | undefined;
 
-  constructor(tokenizer: Tokenizer, { template, endOfTurn, system, tools }: ChatFormatOptions) {
+  /** @throws InputError naming the template's file when it cannot be used */
+  constructor(tokenizer: Tokenizer, { template, where, endOfTurn, system, tools }: ChatFormatOptions) {
     this.#tokenizer = tokenizer;
     this.endOfTurn = tokenizer.specialToken(endOfTurn);
-    const compiled = new Template(template);
+    const compiled = asInput(where, () => new Template(template));
     this.#render = messages =>
-      compiled.render({
-        messages: system === undefined ? messages : [{ role: "system", content: system }, ...messages],
-        ...(tools !== undefined && { tools }),
-        add_generation_prompt: true,
-        enable_thinking: false,
-      });
+      asInput(where, () =>
+        compiled.render({
+          messages: system === undefined ? messages : [{ role: "system", content: system }, ...messages],
+          ...(tools !== undefined && { tools }),
+          add_generation_prompt: true,
+          enable_thinking: false,
+        }),
+      );
     const question: Message = { role: "user", content: FIRST_USER };
     const answer: Message = { role: "assistant", content: FIRST_ANSWER };
     /** What follows the end-of-turn token, which the sampler itself produces, up to the next answer: glue. */
@@ -161,6 +166,23 @@ export class ChatFormat {
   #encodeAround(text: string, placeholder: string): [number[], number[]] {
     const [before, after] = splitAt(text, placeholder);
     return [this.#tokenizer.encodeTemplate(before), this.#tokenizer.encodeTemplate(after)];
+  }
+}
+
+/** The template is the user's: what its parser or its own code throws (raise_exception) is not a bug of ours. */
+function asInput<Result>(where: string | undefined, work: () => Result): Result {
+  try {
+    return work();
+  } catch (cause) {
+    throw new InputError(
+      {
+        what: "the chat template cannot be used",
+        where,
+        expected: `expected Jinja that renders a conversation, got ${cause instanceof Error ? cause.message : cause}`,
+        fix: "copy the template from the model that it belongs to",
+      },
+      { cause },
+    );
   }
 }
 

@@ -1,8 +1,8 @@
 // Model folders where they lie: in a store, with a manifest that proves them whole, or in a folder of this machine.
-import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
+import { decodeUserText, listUserFolder, readUserFileAsync } from "../files/user-files.ts";
 import { type Manifest, readFolderFile, readManifest, writeFolder } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { ChatFormat, type ChatFormatOptions } from "./chat-format.ts";
@@ -77,43 +77,56 @@ export async function writeStoredFiles(store: ObjectStore, prefix: string, files
 
 /** The model files of a folder of this machine. */
 export async function readLocalFiles(folder: string): Promise<Map<string, Uint8Array>> {
-  const names = await readdir(folder).catch(cause => {
-    throw new InputError(
-      {
-        what: "no such model folder",
-        where: folder,
-        expected: "a folder as transformers writes it",
-        fix: "check the path",
-      },
-      { cause },
-    );
-  });
+  const about = { what: "the model", expected: "a folder as transformers writes it" };
+  const names = listUserFolder(folder, {
+    ...about,
+    ifMissing: "check the path; names of a model hub are not fetched, download the model first",
+  }).map(entry => entry.name);
   const wanted = names.filter(name => MODEL_FILE.test(name) && name !== "manifest.json");
   return new Map(
-    await Promise.all(wanted.map(async name => [name, await readFile(join(folder, name))] as const)),
+    await Promise.all(
+      wanted.map(
+        async name =>
+          [
+            name,
+            await readUserFileAsync(join(folder, name), { what: "a file of the model", expected: "a file" }),
+          ] as const,
+      ),
+    ),
   );
 }
 
+const TEMPLATE_FILE = "chat_template.jinja";
 const TokenizerConfig = z.looseObject({ chat_template: z.string().optional() });
 
 /** Tokenizer and chat format of a model folder. */
 export function readTextFormat(
   files: Files,
   where: string,
-  options: Omit<ChatFormatOptions, "template">,
+  options: Omit<ChatFormatOptions, "template" | "where">,
 ): { readonly tokenizer: Tokenizer; readonly chat: ChatFormat } {
   const [tokenizerFile, configFile] = TOKENIZER_FILES;
   const tokenizer = new Tokenizer(parseJson(files, tokenizerFile, where), `${where}/${tokenizerFile}`);
-  const config = TokenizerConfig.parse(parseJson(files, configFile, where));
-  const template = config.chat_template ?? files.get("chat_template.jinja");
+  const parsed = TokenizerConfig.safeParse(parseJson(files, configFile, where));
+  if (!parsed.success)
+    throw new InputError({
+      what: "not a tokenizer's config",
+      where: `${where}/${configFile}`,
+      expected: z.prettifyError(parsed.error).replace(/\s+/g, " "),
+      fix: "copy the file from the model that it belongs to",
+    });
+  const inConfig = parsed.data.chat_template;
+  const template = inConfig ?? files.get(TEMPLATE_FILE);
   if (template === undefined) {
     throw new InputError({
       what: "the model has no chat template",
-      where: `${where}/${configFile}`,
-      expected: "the key chat_template",
+      where,
+      expected: `the key chat_template in ${configFile}, or ${TEMPLATE_FILE}`,
       fix: "use an instruct model",
     });
   }
-  const text = typeof template === "string" ? template : Buffer.from(template).toString("utf8");
-  return { tokenizer, chat: new ChatFormat(tokenizer, { ...options, template: text }) };
+  const file = `${where}/${inConfig === undefined ? TEMPLATE_FILE : configFile}`;
+  const about = { what: "the chat template", expected: "Jinja source" };
+  const text = typeof template === "string" ? template : decodeUserText(template, file, about);
+  return { tokenizer, chat: new ChatFormat(tokenizer, { ...options, template: text, where: file }) };
 }

@@ -91,6 +91,24 @@ export function assertParameters(
   }
 }
 
+/**
+ * Looks at every weight, so that a model with a number that is none is refused before anything is played by it.
+ *
+ * @throws InputError naming the first parameter that holds NaN or an infinity
+ */
+export function assertFinite(parameters: Parameters, where: string): void {
+  for (const [name, { data }] of parameters) {
+    const at = data.findIndex(weight => !Number.isFinite(weight));
+    if (at >= 0)
+      throw new InputError({
+        what: `parameter ${name} holds ${data[at]}`,
+        where,
+        expected: `finite weights; number ${at} of ${data.length} is the first that is not`,
+        fix: "use a checkpoint whose training did not diverge",
+      });
+  }
+}
+
 function initialStd(name: string): number {
   if (name === "model.embed_tokens.weight") return 0.16;
   return /(o_proj|down_proj|lm_head|mlp\.gate)\.weight$/.test(name) ? 0.02 : 0.04;

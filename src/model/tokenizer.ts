@@ -30,8 +30,20 @@ export class Tokenizer {
     }
     const { added_tokens: added, model } = parsed.data;
     const options = { clean_up_tokenization_spaces: false };
-    this.#withSpecials = new HuggingFaceTokenizer(parsed.data, options);
-    this.#withoutSpecials = new HuggingFaceTokenizer({ ...parsed.data, added_tokens: [] }, options);
+    try {
+      this.#withSpecials = new HuggingFaceTokenizer(parsed.data, options);
+      this.#withoutSpecials = new HuggingFaceTokenizer({ ...parsed.data, added_tokens: [] }, options);
+    } catch (cause) {
+      throw new InputError(
+        {
+          what: "not a tokenizer",
+          where: file,
+          expected: `expected one that @huggingface/tokenizers loads, got ${cause instanceof Error ? cause.message : cause}`,
+          fix: "copy the file from the model that it belongs to",
+        },
+        { cause },
+      );
+    }
     this.#specials = new Map(added.map(({ content, id }) => [content, id]));
     this.#specialIds = new Set(this.#specials.values());
     const ids = [...Object.values(model.vocab), ...this.#specials.values()];

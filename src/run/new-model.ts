@@ -1,5 +1,4 @@
 // A model from nothing: a tokenizer learned from the pool's own texts, random weights, and the plainest chat template.
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SftConfig } from "../config/run-config.ts";
 import { encodeModelFiles } from "../model/checkpoint.ts";
@@ -11,6 +10,7 @@ import { RandomStream } from "../random/stream.ts";
 import type { NewModel } from "../settings/model-config.ts";
 import { readDemonstration } from "../task/demonstration.ts";
 import { openPool } from "../task/pool.ts";
+import { readText } from "../task/read-text.ts";
 
 /** Texts that every episode contains, whatever its task: they deserve tokens of their own. */
 const HARNESS_TEXTS = [
@@ -85,7 +85,7 @@ async function poolTexts(folder: string): Promise<string[]> {
       const task = join(folder, name);
       return [
         ...HARNESS_TEXTS,
-        (await readFile(join(task, "instruction.md"), "utf8")).trimEnd(),
+        readText(join(task, "instruction.md")).trimEnd(),
         ...(await readDemonstration(task)),
       ];
     }),

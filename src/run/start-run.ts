@@ -7,7 +7,7 @@ import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { decodeModelFiles, type Files } from "../model/checkpoint.ts";
 import { readLocalFiles, readStoredFiles, readTextFormat, writeStoredFiles } from "../model/model-folder.ts";
-import type { Head } from "../model/parameters.ts";
+import { assertFinite, type Head } from "../model/parameters.ts";
 import { encodeJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
@@ -45,6 +45,7 @@ export async function startRun(
   const policy = await firstPolicy(config, pool.folder, store);
   const where = typeof config.policy === "string" ? config.policy : "the new model";
   const model = decodeModelFiles(policy, "language", where);
+  assertFinite(model.parameters, where);
   const { tokenizer, chat } = readTextFormat(policy, where, chatOptions(config.agent));
   if (config.agent.summary !== undefined) chat.assertUserMessagesInARow();
   if (tokenizer.vocabSize > model.config.vocabSize) {
@@ -64,7 +65,8 @@ export async function startRun(
   await writeStoredFiles(store, policyPrefix(run, 0), policy);
   if (config.kind !== "sft" && config.training.critic.from !== undefined) {
     const critic = await readSource(store, config.training.critic.from, criticPrefix);
-    decodeModelFiles(critic, "value" satisfies Head, "training.critic.from");
+    const { parameters } = decodeModelFiles(critic, "value" satisfies Head, "training.critic.from");
+    assertFinite(parameters, "training.critic.from");
     await writeStoredFiles(store, criticPrefix(run, 0), critic);
   }
   if ((await store.head(stateKey(run))) === undefined) await createState(store, run, START);

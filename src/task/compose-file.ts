@@ -2,7 +2,6 @@
 // cannot give is refused by name; what only concerns a machine of one's own (published ports, names of networks, how a
 // container is restarted) changes nothing here and is left out.
 // Reference: https://github.com/compose-spec/compose-spec/blob/main/05-services.md
-import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseDocument } from "yaml";
 import type { z } from "zod";
@@ -11,6 +10,7 @@ import { valueOfYaml } from "../settings/yaml-value.ts";
 import { type Build, File, Service } from "./compose-schema.ts";
 import { parseDuration, parseSize, splitCommand } from "./compose-values.ts";
 import { interpolate } from "./compose-variables.ts";
+import { readText } from "./read-text.ts";
 
 /** Of `main`: the sandbox, whose limits, user and network are those of task.toml. */
 interface ComposeMain {
@@ -85,7 +85,7 @@ export function readComposeFile(
   env: Readonly<Record<string, string | undefined>>,
 ): ComposeFile {
   const folder = dirname(file);
-  const document = parseDocument(readFileSync(file, "utf8"), { merge: true });
+  const document = parseDocument(readText(file), { merge: true });
   const [error] = document.errors;
   if (error !== undefined)
     throw refusal(file, (error.message.split("\n")[0] ?? "").replace(/:$/, ""), "valid YAML");

@@ -1,8 +1,8 @@
 // A demonstration that a task may carry beside Harbor's files: the commands of one way through it, one per turn.
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
+import { readUserText } from "../files/user-files.ts";
 
 export const DEMONSTRATION_FILE = "demonstration.json";
 
@@ -12,23 +12,26 @@ const Demonstration = z.strictObject({ commands: z.array(z.string().min(1)) });
 export async function readDemonstration(taskFolder: string): Promise<readonly string[]> {
   const path = join(taskFolder, DEMONSTRATION_FILE);
   const fix = 'write {"commands": ["first command", "second command"]}';
-  const text = await readFile(path, "utf8").catch(cause => {
-    throw new InputError(
-      {
-        what: "the task has no demonstration",
-        where: path,
-        expected: "a demonstration per task for a run of kind sft",
-        fix,
-      },
-      { cause },
-    );
+  const text = readUserText(path, {
+    what: "the demonstration of a task",
+    expected: "one per task, for a run of kind sft",
+    ifMissing: fix,
   });
+  const parsed = Demonstration.safeParse(valueOfJson(text));
+  if (parsed.success) return parsed.data.commands;
+  throw new InputError({
+    what: "not a demonstration",
+    where: path,
+    expected: `a list of commands: ${z.prettifyError(parsed.error).replace(/\s+/g, " ")}`,
+    fix,
+  });
+}
+
+/** @returns undefined for what is no JSON, which fits no schema */
+function valueOfJson(text: string): unknown {
   try {
-    return Demonstration.parse(JSON.parse(text)).commands;
-  } catch (cause) {
-    throw new InputError(
-      { what: "not a demonstration", where: path, expected: "a list of commands", fix },
-      { cause },
-    );
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }

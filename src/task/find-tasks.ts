@@ -1,7 +1,7 @@
 // Task folders at any depth below a folder, as corpora have them.
-import { readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { InputError } from "../failure/errors.ts";
+import { listUserFolder } from "../files/user-files.ts";
 import type { TaskPool } from "./pool.ts";
 
 /**
@@ -23,22 +23,11 @@ export function findTasks(folder: string): TaskPool {
 }
 
 function* tasksBelow(root: string, path: string): Generator<string> {
-  const entries = readEntries(join(root, path));
+  const entries = listUserFolder(join(root, path), { what: "a folder of tasks", expected: "a folder" });
   if (entries.some(entry => entry.name === "task.toml" && entry.isFile())) {
     yield path;
     return;
   }
   for (const entry of entries)
     if (entry.isDirectory() && !entry.name.startsWith(".")) yield* tasksBelow(root, join(path, entry.name));
-}
-
-function readEntries(folder: string) {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch (cause) {
-    throw new InputError(
-      { what: "cannot read a folder of tasks", where: folder, expected: "a folder", fix: "check the path" },
-      { cause },
-    );
-  }
 }

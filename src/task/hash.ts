@@ -1,8 +1,9 @@
 // The content hash of a folder: of the path, executable bit and bytes of each file and the target of each symbolic
 // link. It does not depend on where the folder lies, on times, owners, or the order in which files are listed.
 import { createHash, hash } from "node:crypto";
-import { createReadStream, readFileSync } from "node:fs";
+import { createReadStream } from "node:fs";
 import { join } from "node:path";
+import { attributeUserFileError, readUserFile } from "../files/user-files.ts";
 import { type FolderEntry, listFolder } from "./list-folder.ts";
 
 /** Content hash of one entry, and its path. */
@@ -10,6 +11,8 @@ export interface HashedEntry {
   readonly path: string;
   readonly record: string;
 }
+
+const TASK_FILE = { what: "a file of the task", expected: "a file" };
 
 /** Larger files are read in pieces. Below, one read costs less than opening a stream. */
 const STREAM_FROM_BYTES = 1 << 20;
@@ -44,9 +47,13 @@ async function hashFile(
   { path, sizeBytes }: FolderEntry & { kind: "file" },
 ): Promise<string> {
   const file = join(folder, path);
-  if (sizeBytes < STREAM_FROM_BYTES) return hash("sha256", readFileSync(file));
+  if (sizeBytes < STREAM_FROM_BYTES) return hash("sha256", readUserFile(file, TASK_FILE));
   const digest = createHash("sha256");
-  for await (const piece of createReadStream(file, { highWaterMark: STREAM_FROM_BYTES }))
-    digest.update(piece);
+  try {
+    for await (const piece of createReadStream(file, { highWaterMark: STREAM_FROM_BYTES }))
+      digest.update(piece);
+  } catch (error) {
+    throw attributeUserFileError(error, file, TASK_FILE);
+  }
   return digest.digest("hex");
 }

@@ -1,8 +1,9 @@
 // What a folder holds: its files and symbolic links, in an order that does not depend on the file system.
 // Folders themselves are not listed: neither git nor the store keeps empty ones.
-import { lstatSync, readdirSync, readlinkSync } from "node:fs";
+import { lstatSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
+import { listUserFolder } from "../files/user-files.ts";
 
 export type FolderEntry = {
   /** Relative to the listed folder, with "/" between names. */
@@ -26,7 +27,10 @@ export function listFolder(folder: string): readonly FolderEntry[] {
 
 // Synchronous calls: a task folder holds a dozen small files, and a trip through the thread pool costs more than each.
 function collect(folder: string, prefix: string, entries: FolderEntry[]): void {
-  for (const item of readdirSync(join(folder, prefix), { withFileTypes: true })) {
+  for (const item of listUserFolder(join(folder, prefix), {
+    what: "a folder of the task",
+    expected: "a folder",
+  })) {
     const path = `${prefix}${item.name}`;
     const absolute = join(folder, path);
     if (item.isDirectory()) {

@@ -1,11 +1,12 @@
 // Which files .harborignore keeps out of uploads. The file counts in tests/ and solution/, the task's and each step's,
 // and in folders below; an inner file overrules an outer one, but nothing brings back what lies in an ignored folder.
-import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { InputError } from "../failure/errors.ts";
 import { type IgnoreRules, parseIgnoreRules } from "./ignore-rules.ts";
 import { isInside } from "./links.ts";
 import type { FolderEntry } from "./list-folder.ts";
+import { readText } from "./read-text.ts";
 
 const IGNORE_FILE = ".harborignore";
 const SCOPE = /^(steps\/[^/]+\/)?(tests|solution)\//;
@@ -67,8 +68,9 @@ function readRules(folder: string): (inner: string) => IgnoreRules | undefined {
 }
 
 function parseFile(file: string): IgnoreRules {
+  const patterns = readText(file);
   try {
-    return parseIgnoreRules(readFileSync(file, "utf8"));
+    return parseIgnoreRules(patterns);
   } catch (cause) {
     const text = {
       what: `ignore rules cannot be read: ${cause instanceof Error ? cause.message : cause}`,

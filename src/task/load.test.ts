@@ -65,7 +65,7 @@ describe("the verdict on a task folder", () => {
     const folder = makeTaskFolder("", { "instruction.md": Uint8Array.of(0x64, 0xff) });
     await expect(loadTask(folder)).rejects.toMatchObject({
       name: "InputError",
-      message: expect.stringContaining("file is not UTF-8"),
+      message: expect.stringContaining("bytes that are not UTF-8"),
     });
   });
 });

@@ -1,8 +1,9 @@
 // A pool of tasks: a folder of Harbor folders, taken in an order that is shuffled anew each epoch. How far it was taken
 // is a cursor that belongs to the run's state.
-import { readdir, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { InputError } from "../failure/errors.ts";
+import { listUserFolder } from "../files/user-files.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { RandomStream } from "../random/stream.ts";
 
@@ -24,16 +25,10 @@ export const START: Cursor = { epoch: 0, position: 0 };
 /** @throws InputError when the folder is missing or holds no task */
 export async function openPool(folder: string): Promise<TaskPool> {
   const absolute = resolve(folder);
-  const entries = await readdir(absolute, { withFileTypes: true }).catch(cause => {
-    throw new InputError(
-      {
-        what: "no such pool of tasks",
-        where: absolute,
-        expected: "a folder of Harbor task folders",
-        fix: "t1 tasks generate makes one",
-      },
-      { cause },
-    );
+  const entries = listUserFolder(absolute, {
+    what: "the pool of tasks",
+    expected: "a folder of Harbor task folders",
+    ifMissing: "t1 tasks generate makes one",
   });
   const folders = entries
     .filter(entry => entry.isDirectory() && !entry.name.startsWith("."))

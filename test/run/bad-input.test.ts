@@ -68,13 +68,68 @@ describe("bad input", () => {
   it("a config, a pool or a model that is not there", async () => {
     expect(await t1("run", "start", "nowhere.yaml", "--name", "r", "--local", tiny.store)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("cannot read the config: nowhere.yaml"),
+      stderr: expect.stringContaining(
+        "cannot read the config: nowhere.yaml: expected a YAML file, got nothing",
+      ),
     });
     rmSync(tiny.pool, { recursive: true });
     expect(await start()).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("no such pool of tasks"),
+      stderr: expect.stringMatching(/cannot read the pool of tasks: .*\n {2}fix: t1 tasks generate/),
     });
+  });
+
+  it.each([
+    [
+      "a template that is no Jinja",
+      "chat_template.jinja",
+      "{% if",
+      /the chat template cannot be used: \S+\/chat_template\.jinja: /,
+    ],
+    [
+      "a template in another encoding",
+      "chat_template.jinja",
+      "\xff\xfe\0",
+      /cannot read the chat template: \S+jinja: .* not UTF-8/,
+    ],
+    [
+      "a tokenizer of another kind",
+      "tokenizer.json",
+      '{"model":{"type":"none","vocab":{}}}',
+      /not a tokenizer: \S+\/tokenizer\.json: /,
+    ],
+    [
+      "a tokenizer's config that is a list",
+      "tokenizer_config.json",
+      "[]",
+      /not a tokenizer's config: \S+\/tokenizer_config\.json: /,
+    ],
+    ["a cut config of the model", "config.json", '{"model_type":', /not JSON: \S+\/config\.json/],
+    ["weights that are text", "model.safetensors", "version https://git-lfs", /model\.safetensors/],
+  ])("%s: the file and no stack, and no run is begun", async (_, name, content, message) => {
+    const model = join(tiny.folder, "model");
+    if (name.endsWith("jinja")) {
+      const file = join(model, "tokenizer_config.json");
+      const { chat_template: _, ...others } = JSON.parse(readFileSync(file, "utf8"));
+      writeFileSync(file, JSON.stringify(others));
+    }
+    writeFileSync(join(model, name), content, "latin1");
+    const { code, stderr } = await start();
+    expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
+    expect(stderr).not.toContain("    at ");
+    expect(readdirSync(join(tiny.store, "runs/r"))).toEqual(["owner.json"]);
+  });
+
+  it("a weight that is no number: which parameter, before anything is played", async () => {
+    const file = join(tiny.folder, "model/model.safetensors");
+    const bytes = readFileSync(file);
+    bytes.writeUInt16LE(0x7fc0, bytes.length - 2); // NaN in bfloat16
+    writeFileSync(file, bytes);
+    expect(await start()).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/parameter \S+ holds NaN: .*\n {2}fix: /),
+    });
+    expect(readdirSync(join(tiny.store, "runs/r"))).toEqual(["owner.json"]);
   });
 
   it.each([

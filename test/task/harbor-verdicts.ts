@@ -343,7 +343,7 @@ export const HARBOR_CASES: readonly HarborCase[] = [
   accepts('[[steps]]\nname = "a"\nmin_reward = { reward = "1", speed = 2 }', step("a")),
   refuses("[[steps]]\nmin_reward = 1", "task.toml:1: steps[0].name", step("a")),
   refuses('[steps]\nname = "a"', "steps: expected a list", step("a")),
-  refuses('[[steps]]\nname = "a"', "file cannot be read", {}),
+  refuses('[[steps]]\nname = "a"', "cannot read a file of the task", {}),
   refuses('[[steps]]\nname = "a"\n[[steps]]\nname = "b"', "steps/b/instruction.md", step("a")),
   refuses('[[steps]]\nname = "a"', "tests/test.sh", { ...step("a"), ...noTests }),
   refuses(
@@ -461,7 +461,7 @@ export const HARBOR_CASES: readonly HarborCase[] = [
   accepts("", { ".harborignore": "*\n" }),
   accepts("", { "tests/.harborignore": "data\n", "tests/data/test.sh": "" }),
   refuses("", "a pattern that ends in an escape", { "tests/.harborignore": "a\\\n" }),
-  refuses("", "ignore rules cannot be read", { "tests/.harborignore/x": "" }),
+  refuses("", "cannot read a file of the task", { "tests/.harborignore/x": "" }),
   refuses("", "ignored by a .harborignore", {
     "tests/.harborignore": "hidden\n",
     "tests/test.sh": { link: "hidden/t.sh" },
