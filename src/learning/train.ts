@@ -7,6 +7,7 @@ import {
   encodeModelFiles,
   type Files,
   type Model,
+  requireFile,
 } from "../model/checkpoint.ts";
 import { readModelFolder, readStoredFiles, writeStoredFiles } from "../model/model-folder.ts";
 import { criticFromActor, type Head } from "../model/parameters.ts";
@@ -71,8 +72,10 @@ export async function train({ run, iteration }: TrainInput, services: TrainServi
   const actor = new Network(await readOptimizer(store, run, iteration, ACTOR_FILE, policy, "language"));
   const layout = config.kind === "sft" ? undefined : routeLayout(policy.config);
   const audits = episodes.flatMap(episode => episode.chunks).map(chunk => auditChunk(chunk, layout));
-  const critic =
-    config.kind === "sft" ? undefined : new Network(await readCritic(store, run, iteration, policy));
+  const configFile = requireFile(files, CONFIG_FILE, policyPrefix(run, iteration));
+  const storedCritic =
+    config.kind === "sft" ? undefined : await readCritic(store, run, iteration, { ...policy, configFile });
+  const critic = storedCritic && new Network(storedCritic.state);
   const context = { iteration, services };
   const metrics =
     config.kind === "sft" || critic === undefined
@@ -83,7 +86,11 @@ export async function train({ run, iteration }: TrainInput, services: TrainServi
           config,
           context,
         );
-  await writeVersion(store, run, iteration + 1, { actor: actor.state, critic: critic?.state, files });
+  await writeVersion(store, run, iteration + 1, {
+    actor: actor.state,
+    critic: critic && { state: critic.state, configFile: storedCritic.configFile },
+    files,
+  });
   await putOnce(store, auditKey(phase), encodeJson(summariseAudits(audits, closed.policyVersion)));
   await putOnce(
     store,
@@ -153,9 +160,15 @@ function permuteRewards(episodes: readonly TrainingEpisode[], seed: string): Tra
   return episodes.map((episode, index) => ({ ...episode, reward: rewards[index] }));
 }
 
+interface StoredCritic {
+  readonly state: NetworkState;
+  /** config.json of the critic's folder; a first critic has that of the policy. */
+  readonly configFile: Uint8Array;
+}
+
 interface NewVersion {
   readonly actor: NetworkState;
-  readonly critic: NetworkState | undefined;
+  readonly critic: StoredCritic | undefined;
   /** Of the policy before: tokenizer and template stay. */
   readonly files: Files;
 }
@@ -169,15 +182,20 @@ async function writeVersion(
 ): Promise<void> {
   const optimizer = [{ path: ACTOR_FILE, body: encodeNetworkState(actor, { withParameters: true }) }];
   if (critic !== undefined) {
-    optimizer.push({ path: CRITIC_FILE, body: encodeNetworkState(critic, { withParameters: false }) });
-    await writeStoredFiles(store, criticPrefix(run, version), encodeModelFiles(critic, "float32"));
+    optimizer.push({ path: CRITIC_FILE, body: encodeNetworkState(critic.state, { withParameters: false }) });
+    await writeStoredFiles(
+      store,
+      criticPrefix(run, version),
+      encodeModelFiles(critic.state.parameters, critic.configFile, "float32"),
+    );
   }
   await writeFolder(store, optimizerPrefix(run, version), optimizer);
   const kept = [...files].filter(([name]) => name !== CONFIG_FILE && !name.startsWith("model.safetensors"));
+  const configFile = requireFile(files, CONFIG_FILE, policyPrefix(run, version - 1));
   await writeStoredFiles(
     store,
     policyPrefix(run, version),
-    new Map([...encodeModelFiles(actor, "bfloat16"), ...kept]),
+    new Map([...encodeModelFiles(actor.parameters, configFile, "bfloat16"), ...kept]),
   );
 }
 
@@ -197,14 +215,18 @@ async function readCritic(
   store: ObjectStore,
   run: string,
   version: number,
-  policy: Model,
-): Promise<NetworkState> {
+  policy: Model & Pick<StoredCritic, "configFile">,
+): Promise<StoredCritic> {
   const prefix = criticPrefix(run, version);
   const stored = (await readManifest(store, prefix)) !== undefined;
+  const files = stored ? await readStoredFiles(store, prefix) : new Map([[CONFIG_FILE, policy.configFile]]);
   const model = stored
-    ? await readModelFolder(store, prefix, "value")
+    ? decodeModelFiles(files, "value", prefix)
     : { config: policy.config, parameters: criticFromActor(policy.config, policy.parameters) };
-  return readOptimizer(store, run, version, CRITIC_FILE, model, "value");
+  return {
+    state: await readOptimizer(store, run, version, CRITIC_FILE, model, "value"),
+    configFile: requireFile(files, CONFIG_FILE, prefix),
+  };
 }
 
 /** Version 0 has no optimizer state: training starts with fresh moments there, also after a warm-up. */

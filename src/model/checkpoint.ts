@@ -4,7 +4,8 @@ import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import { decodeSafetensors, encodeSafetensors, type RawTensor } from "../safetensors/format.ts";
 import { rawBf16, rawTensor, tensorFloats } from "../safetensors/numbers.ts";
-import { type ModelConfig, newModelConfig, parseModelConfig } from "./config.ts";
+import { type ModelConfig, parseModelConfig } from "./config.ts";
+import { type WeightType, withWeightType } from "./config-file.ts";
 import { assertParameters, type Head, type Parameters } from "./parameters.ts";
 
 export type Files = ReadonlyMap<string, Uint8Array>;
@@ -23,22 +24,22 @@ export interface Model {
 
 const Index = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
 
-/** config.json and model.safetensors. `bfloat16` rounds: it is what samplers read; training keeps `float32`. */
+/**
+ * config.json and model.safetensors. `bfloat16` rounds: it is what samplers read; training keeps `float32`.
+ *
+ * @param configFile config.json of the model that these weights come from
+ */
 export function encodeModelFiles(
-  { config, parameters }: Model,
-  dtype: "bfloat16" | "float32",
+  parameters: Parameters,
+  configFile: Uint8Array,
+  dtype: WeightType,
 ): Map<string, Uint8Array> {
   const tensors = [...parameters].map(([name, { shape, data }]): [string, RawTensor] => [
     name,
     dtype === "bfloat16" ? rawBf16(shape, data) : rawTensor("F32", shape, data),
   ]);
   return new Map([
-    [
-      CONFIG_FILE,
-      Buffer.from(
-        `${JSON.stringify({ ...newModelConfig(config), dtype, torch_dtype: dtype }, undefined, 2)}\n`,
-      ),
-    ],
+    [CONFIG_FILE, withWeightType(configFile, dtype)],
     [WEIGHTS_FILE, encodeSafetensors(tensors, { format: "pt" })],
   ]);
 }
@@ -80,7 +81,8 @@ function weightFiles(files: Files, where: string): string[] {
   return [...new Set(Object.values(index.data.weight_map))].sort();
 }
 
-function requireFile(files: Files, name: string, where: string): Uint8Array {
+/** A file of the folder. @throws InputError when it is missing */
+export function requireFile(files: Files, name: string, where: string): Uint8Array {
   const file = files.get(name);
   if (file === undefined) {
     throw new InputError({

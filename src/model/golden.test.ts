@@ -1,4 +1,4 @@
-// The model against golden numbers of transformers, computed in float64 (test/fixtures/qwen3moe, make_fixtures.py).
+// The models against golden numbers of transformers, computed in float64 (make_fixtures.py beside the cases).
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { decodeSafetensors, type SafetensorsFile } from "../safetensors/format.ts";
@@ -12,25 +12,28 @@ import { parseModelConfig } from "./config.ts";
 import { buildPackedGraph, packedFeeds } from "./packed-graph.ts";
 
 const CASES = [
-  "base_norm",
-  "nonorm",
-  "sparse_step2",
-  "mlp_only",
-  "tied",
-  "packed",
-  "zero_experts",
-  "replay_norm",
-  "replay_nonorm",
+  "qwen3moe/base_norm",
+  "qwen3moe/nonorm",
+  "qwen3moe/sparse_step2",
+  "qwen3moe/mlp_only",
+  "qwen3moe/tied",
+  "qwen3moe/packed",
+  "qwen3moe/zero_experts",
+  "qwen3moe/replay_norm",
+  "qwen3moe/replay_nonorm",
+  "qwen3/base",
+  "qwen3/tied",
+  "qwen3/packed",
 ] as const;
 
 function load(name: string, file: string): SafetensorsFile {
-  const path = `${import.meta.dirname}/../../test/fixtures/qwen3moe/${name}/${file}`;
+  const path = `${import.meta.dirname}/../../test/fixtures/${name}/${file}`;
   return decodeSafetensors(readFileSync(path), path);
 }
 
 describe.each(CASES)("model on %s", name => {
   it("agrees with transformers in logits, log-probs, loss, routing and every gradient", async () => {
-    const folder = `${import.meta.dirname}/../../test/fixtures/qwen3moe/${name}`;
+    const folder = `${import.meta.dirname}/../../test/fixtures/${name}`;
     const config = parseModelConfig(JSON.parse(readFileSync(`${folder}/config.json`, "utf8")), name);
     const weights = load(name, "model.safetensors");
     const golden = load(name, "expected.safetensors");

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { SftConfig } from "../config/run-config.ts";
 import { encodeModelFiles } from "../model/checkpoint.ts";
 import type { ModelConfig } from "../model/config.ts";
+import { newConfigFile } from "../model/config-file.ts";
 import { randomParameters } from "../model/parameters.ts";
 import { trainTokenizer } from "../model/train-tokenizer.ts";
 import { deriveSeed } from "../random/seed.ts";
@@ -24,7 +25,9 @@ const HARNESS_TEXTS = [
   "cannot access",
   "not found",
 ];
+/** Their ids are their places here. */
 const SPECIAL_TOKENS = ["<|pad|>", "<|im_start|>", "<|im_end|>"];
+const [PAD, , END_OF_TURN] = SPECIAL_TOKENS;
 /** Tasks whose texts the vocabulary is learned from; more changes little. */
 const TOKENIZER_TASKS = 6000;
 
@@ -66,13 +69,20 @@ export async function newModelFiles(
   });
   const tokenizerConfig = {
     tokenizer_class: "PreTrainedTokenizerFast",
-    eos_token: "<|im_end|>",
-    pad_token: "<|pad|>",
+    eos_token: END_OF_TURN,
+    pad_token: PAD,
     chat_template: CHAT_TEMPLATE,
+  };
+  // Where config.json and generation_config.json name no end, `generate()` of transformers goes on to its length limit.
+  const tokens = {
+    bos_token_id: null,
+    eos_token_id: SPECIAL_TOKENS.indexOf(END_OF_TURN),
+    pad_token_id: SPECIAL_TOKENS.indexOf(PAD),
   };
   const json = (value: unknown): Uint8Array => Buffer.from(`${JSON.stringify(value, undefined, 1)}\n`);
   return new Map([
-    ...encodeModelFiles({ config, parameters }, "bfloat16"),
+    ...encodeModelFiles(parameters, newConfigFile(config, "bfloat16", tokens), "bfloat16"),
+    ["generation_config.json", json({ ...tokens, do_sample: true, temperature: 1 })],
     ["tokenizer.json", json(tokenizer)],
     ["tokenizer_config.json", json(tokenizerConfig)],
   ]);

@@ -1,10 +1,11 @@
-// A store with two policies of one small model (layers with and without experts), for tests of samplers.
+// A store with two policies of one small model, for tests of samplers.
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decodeModelFiles, encodeModelFiles } from "../../src/model/checkpoint.ts";
 import type { ModelConfig } from "../../src/model/config.ts";
+import { newConfigFile } from "../../src/model/config-file.ts";
 import { writeStoredFiles } from "../../src/model/model-folder.ts";
 import { randomParameters } from "../../src/model/parameters.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
@@ -13,8 +14,6 @@ import { policyPrefix } from "../../src/run/keys.ts";
 import type { PolicyReference } from "../../src/sampler/sampler.ts";
 import { openFileStore } from "../../src/store/file-store.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
-
-const FIXTURE = join(import.meta.dirname, "../fixtures/qwen3moe/sparse_step2");
 
 export interface StoredPolicies {
   readonly store: ObjectStore;
@@ -30,16 +29,22 @@ export async function storePolicy(
   policy: PolicyReference,
 ): Promise<void> {
   const parameters = randomParameters(config, new RandomStream(deriveSeed(policy.prefix)));
-  await writeStoredFiles(store, policy.prefix, encodeModelFiles({ config, parameters }, "float32"));
+  await writeStoredFiles(
+    store,
+    policy.prefix,
+    encodeModelFiles(parameters, newConfigFile(config, "float32", {}), "float32"),
+  );
 }
 
-export async function storePolicies(): Promise<StoredPolicies> {
+/** @param fixture a model in test/fixtures; the default has layers with and without experts */
+export async function storePolicies(fixture = "qwen3moe/sparse_step2"): Promise<StoredPolicies> {
+  const from = join(import.meta.dirname, "../fixtures", fixture);
   const folder = await mkdtemp(join(tmpdir(), "t1-policies-"));
   const store = await openFileStore(folder);
   const files = new Map(
-    ["config.json", "model.safetensors"].map(name => [name, readFileSync(join(FIXTURE, name))] as const),
+    ["config.json", "model.safetensors"].map(name => [name, readFileSync(join(from, name))] as const),
   );
-  const first = decodeModelFiles(files, "language", FIXTURE);
+  const first = decodeModelFiles(files, "language", from);
   const { config } = first;
   const second = {
     config,
@@ -50,7 +55,11 @@ export async function storePolicies(): Promise<StoredPolicies> {
     policy: { version: index + 1, prefix: policyPrefix("demo", index + 1) },
   }));
   for (const { model, policy } of policies)
-    await writeStoredFiles(store, policy.prefix, encodeModelFiles(model, "float32"));
+    await writeStoredFiles(
+      store,
+      policy.prefix,
+      encodeModelFiles(model.parameters, newConfigFile(config, "float32", {}), "float32"),
+    );
   const [one, two] = policies.map(({ policy }) => policy);
   if (one === undefined || two === undefined) throw new Error("two policies");
   return { store, model: config, policies: [one, two], remove: () => rm(folder, { recursive: true }) };

@@ -1,4 +1,4 @@
-// Whole optimizer steps of actor and critic against golden numbers (test/fixtures/qwen3moe): packed rows, replayed
+// Whole optimizer steps of actor and critic against golden numbers (test/fixtures): packed rows, replayed
 // routing, clipped losses, gradient clipping and AdamW.
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
@@ -15,7 +15,7 @@ import { Network, outputGradients } from "./network.ts";
 const ADAM = { learningRate: 1e-3, beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0.1, clipNorm: 1 };
 
 function load(name: string) {
-  const folder = `${import.meta.dirname}/../../../test/fixtures/qwen3moe/${name}`;
+  const folder = `${import.meta.dirname}/../../../test/fixtures/${name}`;
   const read = (file: string) => [file, readFileSync(`${folder}/${file}`)] as const;
   const model = decodeModelFiles(new Map([read("config.json"), read("model.safetensors")]), "language", name);
   return { model, golden: decodeSafetensors(readFileSync(`${folder}/expected.safetensors`), name) };
@@ -113,15 +113,20 @@ const norm = (values: Float32Array): number =>
 
 describe("golden optimizer step", () => {
   it("of the actor, under replayed routing", async () => {
-    const { model, golden } = load("ppo_actor_step");
-    await checkStep(golden, model.parameters, "language", "ppo_actor_step");
+    const { model, golden } = load("qwen3moe/ppo_actor_step");
+    await checkStep(golden, model.parameters, "language", "qwen3moe/ppo_actor_step");
+  });
+
+  it("of the actor of a dense model, which has no routes to replay", async () => {
+    const { model, golden } = load("qwen3/ppo_actor_step");
+    await checkStep(golden, model.parameters, "language", "qwen3/ppo_actor_step");
   });
 
   it("of the critic, which routes freely", async () => {
-    const { model, golden } = load("ppo_critic_step");
+    const { model, golden } = load("qwen3moe/ppo_critic_step");
     const parameters = new Map(model.parameters);
     parameters.delete("lm_head.weight");
     parameters.set("value_head.weight", tensorFloats(golden, "value_head.weight"));
-    await checkStep(golden, parameters, "value", "ppo_critic_step");
+    await checkStep(golden, parameters, "value", "qwen3moe/ppo_critic_step");
   });
 });
