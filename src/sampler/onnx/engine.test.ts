@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { decodeModelFiles, type Model } from "../../model/checkpoint.ts";
 import { buildPackedGraph, packedFeeds } from "../../model/packed-graph.ts";
 import { packSequences } from "../../model/packing.ts";
@@ -115,6 +115,34 @@ describe("sampling engine", () => {
     );
   });
 
+  it("gives the same whether a prompt is fed whole or in pieces: ids and routes equal, log-probs within 2e-5", async () => {
+    // Room for 1,024 scores a head: pieces of 32 tokens at first, of 9 after 100 rows.
+    const scoreBytes = 1024 * 4 * model.config.headCount;
+    await using pieces = await Engine.open(model, 3, { threads: 2, cacheBytes: 1e9, scoreBytes });
+    const random = new RandomStream(deriveSeed("long prompts"));
+    const prompts = [110, 3, 70, 33, 32, 100].map(length =>
+      Int32Array.from({ length }, () => random.integer(model.config.vocabSize)),
+    );
+    const ask = (engine: Engine) =>
+      Promise.all(
+        prompts.map(
+          (tokens, index) =>
+            engine.submit({
+              ...{ tokens, routesHeld: 0, sampling: SAMPLING, stop: NO_STOP, maxNewTokens: 8 },
+              seed: deriveSeed("pieces", index),
+            }).generation,
+        ),
+      );
+    const [whole, cut] = [await ask(engine), await ask(pieces)];
+    whole.forEach(({ tokens, routes, logProbs }, index) => {
+      expect(cut[index].tokens).toEqual(tokens);
+      expect(cut[index].routes).toEqual(routes);
+      logProbs.forEach((logProb, at) => {
+        expect(Math.abs(cut[index].logProbs[at] - logProb)).toBeLessThan(2e-5);
+      });
+    });
+  });
+
   it("signs what it returns", async () => {
     const prompt = [5, 6, 7];
     const { tokens, logProbs, routes, receipt, policyVersion } = await generate(prompt, 0, "receipt");
@@ -166,4 +194,141 @@ describe("sampling engine", () => {
     await expect(cancelled.generation).rejects.toThrow("gave up");
     expect((await other).tokens.length).toBe(100);
   });
+
+  it.each<[string, object, RegExp]>([
+    ["no token", { tokens: new Int32Array(0) }, /at least one token/],
+    [
+      "an id outside the vocabulary",
+      { tokens: Int32Array.of(1, 1e6) },
+      /expected ids below \d+, got 1000000/,
+    ],
+    ["a negative id", { tokens: Int32Array.of(-1) }, /got -1/],
+    ["more tokens than the model has positions", { maxNewTokens: 1e6 }, /at most \d+ tokens in all/],
+    ["one token more than the model has positions", { maxNewTokens: model.config.maxPositions }, /in all/],
+    ["no new token", { maxNewTokens: 0 }, /max_new_tokens/],
+    ["routes beyond the prompt", { routesHeld: 2 }, /routed_experts_start_len/],
+    [
+      "a temperature that is no number",
+      { sampling: { ...SAMPLING, temperature: Number.NaN } },
+      /temperature/,
+    ],
+    ["a top-p of 0", { sampling: { ...SAMPLING, topP: 0 } }, /top_p/],
+  ])("refuses %s before it computes anything", async (_, change, reason) => {
+    await expect(generate([1], 0, "refused", change)).rejects.toMatchObject({
+      name: "InputError",
+      message: expect.stringMatching(reason),
+    });
+  });
+
+  it("answers up to the last position of the model", async () => {
+    const room = model.config.maxPositions - 3;
+    expect((await generate([1, 2, 3], 0, "all", { maxNewTokens: room })).tokens).toHaveLength(room);
+  });
+});
+
+/** The token by which a test marks the request whose computation is to fail. */
+const BAD = 77;
+
+describe("an engine whose computation throws", () => {
+  const model = loadModel();
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  async function open(): Promise<Engine> {
+    const engine = await Engine.open(model, 3, { threads: 1, cacheBytes: 1e9 });
+    onTestFinished(() => engine[Symbol.asyncDispose]());
+    return engine;
+  }
+
+  /** Real computations, of which those that `isBad` knows throw, as they do when memory is short. */
+  function failWhere(isBad: (tokens: readonly number[], batch: number) => boolean): void {
+    const run = Session.prototype.run;
+    vi.spyOn(Session.prototype, "run").mockImplementation(async function (this: Session, feeds: Feeds) {
+      const { data, shape } = feeds.tokens;
+      if (isBad(Array.from(data, Number), shape[0])) throw new Error("bad allocation");
+      return run.call(this, feeds);
+    });
+  }
+
+  const request = (tokens: readonly number[], seed: string, more = {}) => ({
+    ...{ tokens: Int32Array.from(tokens), routesHeld: 0, sampling: SAMPLING, stop: NO_STOP, maxNewTokens: 6 },
+    ...{ seed: deriveSeed(seed), ...more },
+  });
+  const all = (engine: Engine, requests: readonly ReturnType<typeof request>[]) =>
+    Promise.allSettled(requests.map(one => engine.submit(one).generation));
+  const tokensOf = (result: PromiseSettledResult<Generation> | undefined) =>
+    result?.status === "fulfilled" ? [...result.value.tokens] : result?.reason.message;
+
+  it("refuses the request that fails alone, and repeats and answers the others of its prefill", async () => {
+    const engine = await open();
+    const good = [1, 2, 3].map(id => request([id, id, id], `${id}`));
+    const expected = (await all(engine, good)).map(tokensOf);
+    failWhere(tokens => tokens.includes(BAD));
+    const bad = request([BAD, 5, 5], "bad", { maxNewTokens: 1 });
+    const results = await all(engine, [good[0], bad, good[1], good[2]]);
+    expect(results.map(tokensOf)).toEqual([expected[0], "bad allocation", expected[1], expected[2]]);
+    vi.restoreAllMocks();
+    expect((await all(engine, good)).map(tokensOf)).toEqual(expected);
+  });
+
+  it("repeats the sequences of a failed decode step, each by itself, and answers as if nothing had been", async () => {
+    const engine = await open();
+    const requests = [1, 2, 3].map(id => request([id, id, id], `${id}`));
+    const expected = (await all(engine, requests)).map(tokensOf);
+    let failures = 0;
+    failWhere((tokens, batch) => tokens.length === batch && batch > 1 && failures++ === 2);
+    expect((await all(engine, requests)).map(tokensOf)).toEqual(expected);
+    expect(failures).toBeGreaterThan(2);
+    expect((await all(engine, requests)).map(tokensOf)).toEqual(expected);
+  });
+
+  it("refuses all where nothing can be computed, and answers when it can be again", async () => {
+    const engine = await open();
+    const requests = [1, 2, 3].map(id => request([id, id, id], `${id}`));
+    const expected = (await all(engine, requests)).map(tokensOf);
+    for (const isBad of [() => true, (tokens: readonly number[], batch: number) => tokens.length === batch]) {
+      failWhere(isBad);
+      expect((await all(engine, requests)).map(tokensOf)).toEqual(requests.map(() => "bad allocation"));
+      vi.restoreAllMocks();
+      expect((await all(engine, requests)).map(tokensOf)).toEqual(expected);
+    }
+  });
+
+  it("hears a cancelled request also while it is repeated", async () => {
+    const engine = await open();
+    failWhere((_, batch) => batch > 1);
+    const [one, two] = [1, 2].map(id => engine.submit(request([id, id], `${id}`, { maxNewTokens: 100 })));
+    setTimeout(one.cancel, 5);
+    await expect(one.generation).rejects.toMatchObject({ name: "AbortError" });
+    expect((await two.generation).tokens).toHaveLength(100);
+  });
+});
+
+describe("a policy whose numbers are none", () => {
+  const model = loadModel();
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])(
+    "is refused by name and never sampled: a weight of %s",
+    async value => {
+      const parameters = new Map(model.parameters);
+      const name = "model.norm.weight";
+      const norm = parameters.get(name);
+      if (norm === undefined) throw new Error(`no ${name}`);
+      const broken = Float32Array.from(norm.data, (weight, at) => (at === 3 ? value : weight));
+      parameters.set(name, { ...norm, data: broken });
+      await using engine = await Engine.open({ ...model, parameters }, 3, { threads: 1, cacheBytes: 1e9 });
+      const ask = (temperature: number) =>
+        engine.submit({
+          ...{ tokens: Int32Array.of(1, 2), routesHeld: 0, stop: NO_STOP, maxNewTokens: 4 },
+          ...{ sampling: { ...SAMPLING, temperature }, seed: deriveSeed("x") },
+        }).generation;
+      for (const temperature of [0, 1])
+        await expect(ask(temperature)).rejects.toMatchObject({
+          ...{ name: "PolicyNotFinite", layer: "sampler", retryable: false },
+          message: expect.stringMatching(/log-prob of token \d+ is NaN after 2 tokens/),
+        });
+      await engine.useWeights(model, 4);
+      expect((await ask(1)).tokens).toHaveLength(4);
+    },
+  );
 });

@@ -1,94 +1,63 @@
-// Continuous batching: every sequence that waits for an answer is prefilled with its new tokens and then decoded
-// together with all others, one token per step, until its answer ends. Between turns its cache rests under a hash of
-// its tokens, where the next turn finds it.
-import { createHash } from "node:crypto";
-import { InvariantError } from "../../failure/errors.ts";
+// Continuous batching: a sequence that waits for an answer is prefilled with its new tokens, in pieces where they are
+// many, and then decoded together with all others, one token per step, until its answer ends. Between turns its cache
+// is parked under its tokens, where the next turn finds it.
 import type { Model } from "../../model/checkpoint.ts";
 import type { ModelConfig } from "../../model/config.ts";
-import { buildDecodeGraph, decodeWeights, type ExpertMode } from "../../model/decode-graph.ts";
 import { routeLayout } from "../../model/routing.ts";
-import { RandomStream } from "../../random/stream.ts";
-import { type Feeds, type Outputs, Session } from "../../tensor/session.ts";
-import { computeReceipt } from "../../trajectory/receipt.ts";
-import {
-  allocateRoutes,
-  concatRoutes,
-  type RouteLayout,
-  type Routes,
-  sliceRoutes,
-} from "../../trajectory/routes.ts";
-import type { GenerateRequest, Generation } from "../sampler.ts";
-import { drawToken } from "./draw.ts";
-import { BatchCache, cacheBytes, EMPTY_CACHE, type ParkedCache } from "./kv-cache.ts";
+import { assertRequest } from "../assert-request.ts";
+import { gaveUp } from "../gave-up.ts";
+import type { Generation } from "../sampler.ts";
+import { Forward, type Forwarded } from "./forward.ts";
+import { BatchCache, EMPTY_CACHE } from "./kv-cache.ts";
+import { ParkedCaches } from "./parked-caches.ts";
+import { choosePrefill, DEFAULT_SCORE_BYTES, type PrefillRoom, pieceOf } from "./prefill-plan.ts";
+import { type EngineRequest, Sequence } from "./sequence.ts";
 
 export interface EngineOptions {
   readonly threads: number;
   /** Parked caches above this are dropped, oldest first; their sequences are prefilled again. */
   readonly cacheBytes: number;
+  /** Room for the attention scores of one prefill; longer prompts are fed in pieces. */
+  readonly scoreBytes?: number;
 }
 
-type Request = Omit<GenerateRequest, "policy" | "signal">;
-
-interface Sequence {
-  readonly request: Request;
-  readonly random: RandomStream;
-  /** Everything fed or to be fed; the answer is appended. */
-  readonly tokens: number[];
-  readonly logProbs: number[];
-  /** Route rows from `firstRow` on. */
-  readonly routes: Routes[];
-  readonly firstRow: number;
-  readonly resolve: (generation: Generation) => void;
-  readonly reject: (error: unknown) => void;
-  cancelled: boolean;
+/** Sequences that are decoded together; slot i of the cache belongs to sequence i. */
+interface Batch {
+  readonly sequences: Sequence[];
+  readonly cache: BatchCache;
 }
-
-/** Sequences that are prefilled together may differ this much in length, since all are padded to the longest. */
-const PREFILL_PADDING = 1.5;
-const PREFILL_TOKENS = 4096;
 
 export class Engine implements AsyncDisposable {
-  #model: Model;
+  readonly #forward: Forward;
   #version: number;
-  /** Undefined for a model without experts. */
-  readonly #layout: RouteLayout | undefined;
-  readonly #prefillSession: Session;
-  readonly #stepSession: Session;
-  #prefillWeights: Feeds;
-  #stepWeights: Feeds;
-  readonly #batch: BatchCache;
-  readonly #active: Sequence[] = [];
-  readonly #waiting: { readonly sequence: Sequence; readonly cache: ParkedCache }[] = [];
-  readonly #parked = new Map<string, ParkedCache[]>();
-  readonly #cacheLimit: number;
-  #parkedBytes = 0;
+  /**
+   * Every request that has no answer yet, in the order in which they are prefilled. A request leaves this set only with
+   * its answer or its refusal, so nothing that throws can leave one behind.
+   */
+  readonly #open = new Set<Sequence>();
+  #batch: Batch;
+  readonly #parked: ParkedCaches;
+  readonly #room: PrefillRoom;
   #running: Promise<void> | undefined;
 
   private constructor(
-    model: Model,
+    forward: Forward,
     version: number,
-    sessions: readonly [Session, Session],
-    options: EngineOptions,
+    { cacheBytes, scoreBytes = DEFAULT_SCORE_BYTES }: EngineOptions,
   ) {
-    const { config } = model;
-    this.#model = model;
+    this.#forward = forward;
     this.#version = version;
-    this.#layout = routeLayout(config);
-    [this.#prefillSession, this.#stepSession] = sessions;
-    this.#prefillWeights = weightFeeds(model, "split");
-    this.#stepWeights = weightFeeds(model, "dense");
-    this.#batch = new BatchCache(config);
-    this.#cacheLimit = options.cacheBytes;
+    this.#parked = new ParkedCaches(cacheBytes);
+    this.#room = { headCount: forward.config.headCount, scoreBytes };
+    this.#batch = this.#emptyBatch();
   }
 
   static async open(model: Model, version: number, options: EngineOptions): Promise<Engine> {
-    const open = (mode: ExpertMode): Promise<Session> =>
-      Session.open(buildDecodeGraph(model.config, mode), options);
-    return new Engine(model, version, [await open("split"), await open("dense")], options);
+    return new Engine(await Forward.open(model, options), version, options);
   }
 
   get config(): ModelConfig {
-    return this.#model.config;
+    return this.#forward.config;
   }
 
   /** Resolves once all answers are out. */
@@ -99,297 +68,182 @@ export class Engine implements AsyncDisposable {
   /** Takes other weights of the same model once all answers are out. Caches go: they hold the old weights' activations. */
   async useWeights(model: Model, version: number): Promise<void> {
     await this.answered();
-    if (JSON.stringify(model.config) !== JSON.stringify(this.#model.config)) {
-      throw new InvariantError("another model needs another engine", { version });
-    }
-    const prefillWeights = weightFeeds(model, "split");
-    const stepWeights = weightFeeds(model, "dense");
-    this.#model = model;
+    this.#forward.useWeights(model);
     this.#version = version;
-    this.#prefillWeights = prefillWeights;
-    this.#stepWeights = stepWeights;
     this.#parked.clear();
-    this.#parkedBytes = 0;
   }
 
-  /** @returns the generation, and a function that gives it up */
-  submit(request: Request): { readonly generation: Promise<Generation>; readonly cancel: () => void } {
-    const { promise, resolve, reject } = Promise.withResolvers<Generation>();
-    const cache = this.#takeCache(request);
-    const sequence: Sequence = {
+  /**
+   * @returns the generation, and a function that gives it up. The generation rejects with InputError when the model
+   * cannot do what is asked, Failure PolicyNotFinite, AbortError, or with what its computation threw when it ran alone
+   */
+  submit(request: EngineRequest): { readonly generation: Promise<Generation>; readonly cancel: () => void } {
+    try {
+      assertRequest(request, this.config);
+    } catch (error) {
+      return { generation: Promise.reject(error), cancel: () => {} };
+    }
+    // The cache of the caller's previous turn ends before the last token of that turn, so it has exactly as many rows
+    // as the caller holds routes.
+    const sequence = new Sequence(
       request,
-      random: new RandomStream(request.seed),
-      tokens: [...request.tokens],
-      logProbs: [],
-      routes: [],
-      firstRow: cache.rowCount,
-      resolve,
-      reject,
-      cancelled: false,
-    };
-    this.#waiting.push({ sequence, cache });
+      this.#parked.take(request.tokens.subarray(0, request.routesHeld + 1)),
+    );
+    this.#open.add(sequence);
     this.#running ??= this.#run();
     const cancel = (): void => {
       sequence.cancelled = true;
     };
-    return { generation: promise, cancel };
+    return { generation: sequence.answer.promise, cancel };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const sequence of [...this.#active, ...this.#waiting.map(waiting => waiting.sequence)])
-      sequence.cancelled = true;
+    for (const sequence of this.#open) sequence.cancelled = true;
     await this.#running;
-    await this.#prefillSession[Symbol.asyncDispose]();
-    await this.#stepSession[Symbol.asyncDispose]();
+    await this.#forward[Symbol.asyncDispose]();
   }
 
   async #run(): Promise<void> {
     try {
-      while (this.#waiting.length > 0 || this.#active.length > 0) {
+      while (this.#open.size > 0) {
         this.#dropCancelled();
-        if (this.#waiting.length > 0) await this.#prefill(this.#nextPrefill());
-        if (this.#active.length > 0) await this.#step();
+        const alone = [...this.#open].find(({ isAlone }) => isAlone);
+        await (alone === undefined ? this.#advance() : this.#generateAlone(alone));
         // Messages of the worker's port (new requests) are handled only between tasks.
         await new Promise(resolve => setImmediate(resolve));
       }
     } catch (error) {
-      for (const sequence of [
-        ...this.#active.splice(0),
-        ...this.#waiting.splice(0).map(waiting => waiting.sequence),
-      ]) {
-        sequence.reject(error);
-      }
+      for (const sequence of this.#open) this.#refuse(sequence, error);
+      this.#batch = this.#emptyBatch();
     } finally {
       this.#running = undefined;
     }
   }
 
-  /** Waiting sequences of like length, so that little is padded. */
-  #nextPrefill(): { readonly sequence: Sequence; readonly cache: ParkedCache }[] {
-    const newTokens = ({ sequence, cache }: { sequence: Sequence; cache: ParkedCache }): number =>
-      sequence.tokens.length - cache.rowCount;
-    this.#waiting.sort((a, b) => newTokens(a) - newTokens(b));
-    const shortest = newTokens(this.#waiting[0]);
-    const limit = Math.max(shortest * PREFILL_PADDING, shortest + 16);
-    const fitting = this.#waiting.filter(waiting => newTokens(waiting) <= limit).length;
-    const count = Math.max(1, Math.min(fitting, Math.floor(PREFILL_TOKENS / limit)));
-    return this.#waiting.splice(0, count);
+  /** One piece of prefill and one token of every sequence that is being decoded. */
+  async #advance(): Promise<void> {
+    const waiting = [...this.#open].filter(({ isDecoding }) => !isDecoding);
+    const group = choosePrefill(waiting, this.#room);
+    try {
+      if (group.length > 0) await this.#prefill(group);
+    } catch {
+      for (const sequence of group) sequence.restartAlone();
+    }
+    const batch = this.#batch;
+    try {
+      for (const sequence of this.#open)
+        if (sequence.isDecoding && !batch.sequences.includes(sequence)) join(batch, sequence);
+      if (batch.sequences.length > 0) await this.#step(batch);
+    } catch {
+      // The batch's cache may be half written: it goes, and its sequences begin again, each by itself.
+      this.#batch = this.#emptyBatch();
+      for (const sequence of batch.sequences) if (this.#open.has(sequence)) sequence.restartAlone();
+    }
   }
 
-  async #prefill(
-    group: readonly { readonly sequence: Sequence; readonly cache: ParkedCache }[],
-  ): Promise<void> {
-    const caches = new BatchCache(this.#model.config);
+  /** Runs a sequence whose batch failed to its end. When it fails by itself, it is the one to refuse. */
+  async #generateAlone(sequence: Sequence): Promise<void> {
+    const batch = this.#emptyBatch();
+    const goesOn = (): boolean => this.#open.has(sequence) && !sequence.cancelled;
+    try {
+      while (goesOn()) {
+        if (!sequence.isDecoding) await this.#prefill([sequence]);
+        else if (batch.sequences.length === 0) join(batch, sequence);
+        else await this.#step(batch);
+        await new Promise(resolve => setImmediate(resolve));
+      }
+    } catch (error) {
+      this.#refuse(sequence, error);
+    }
+  }
+
+  /** Feeds the next piece of each prompt. A sequence whose prompt is then complete gets its first token. */
+  async #prefill(group: readonly Sequence[]): Promise<void> {
+    const caches = new BatchCache(this.config);
     for (const { cache } of group) caches.push(cache);
-    const fresh = group.map(({ sequence, cache }) => sequence.tokens.slice(cache.rowCount));
-    const outputs = await this.#forward(
-      this.#prefillSession,
-      this.#prefillWeights,
-      caches,
-      fresh,
-      group.map(member => member.sequence),
-    );
-    const padded = longest(fresh);
-    this.#appendRows(caches, fresh, outputs, padded);
-    group.forEach(({ sequence }, index) => {
-      this.#recordRoutes(sequence, outputs, index, fresh[index].length, padded);
-    });
+    const fresh = group.map(sequence => sequence.fresh(pieceOf(sequence, this.#room)));
+    const forwarded = await this.#forward.run("split", caches, fresh, group.map(temperatureOf));
     for (let index = group.length - 1; index >= 0; index--) {
-      const { sequence } = group[index];
-      const cache = caches.remove(index);
-      if (this.#sample(sequence, outputs, index)) this.#finish(sequence, cache);
-      else {
-        this.#active.push(sequence);
-        this.#batch.push(cache);
-      }
+      const sequence = group[index];
+      const isWhole = fresh[index].length === sequence.freshCount;
+      sequence.addRoutes(forwarded.routes(index));
+      sequence.cache = caches.remove(index);
+      // The next piece waits behind the other prompts.
+      if (!isWhole) this.#moveToEnd(sequence);
+      else if (!this.#sample(sequence, forwarded, index)) this.#park(sequence);
     }
   }
 
-  async #step(): Promise<void> {
-    const fresh = this.#active.map(sequence => [sequence.tokens[sequence.tokens.length - 1]]);
-    const outputs = await this.#forward(
-      this.#stepSession,
-      this.#stepWeights,
-      this.#batch,
-      fresh,
-      this.#active,
-    );
-    this.#appendRows(this.#batch, fresh, outputs, 1);
-    this.#active.forEach((sequence, index) => {
-      this.#recordRoutes(sequence, outputs, index, 1, 1);
-    });
-    for (let index = this.#active.length - 1; index >= 0; index--) {
-      const sequence = this.#active[index];
-      if (!this.#sample(sequence, outputs, index)) continue;
-      const cache = this.#batch.remove(index);
-      this.#active[index] = this.#active[this.#active.length - 1];
-      this.#active.pop();
-      this.#finish(sequence, cache);
+  /** Gives every sequence of a batch its next token. */
+  async #step(batch: Batch): Promise<void> {
+    const { sequences, cache } = batch;
+    const fresh = sequences.map(({ lastToken }) => [lastToken]);
+    const forwarded = await this.#forward.run("dense", cache, fresh, sequences.map(temperatureOf));
+    for (let index = sequences.length - 1; index >= 0; index--) {
+      const sequence = sequences[index];
+      sequence.addRoutes(forwarded.routes(index));
+      if (this.#sample(sequence, forwarded, index)) continue;
+      leave(batch, index);
+      this.#park(sequence);
     }
   }
 
-  async #forward(
-    session: Session,
-    weights: Feeds,
-    caches: BatchCache,
-    fresh: readonly (readonly number[])[],
-    sequences: readonly Sequence[],
-  ): Promise<Outputs> {
-    const length = longest(fresh);
-    const count = fresh.length;
-    const tokens = new Int32Array(count * length);
-    const positions = new BigInt64Array(count * length);
-    fresh.forEach((row, index) => {
-      tokens.set(row, index * length);
-      for (let t = 0; t < length; t++) {
-        positions[index * length + t] = BigInt(
-          Math.min(caches.rowCounts[index] + t, this.#model.config.maxPositions - 1),
-        );
-      }
-    });
-    const inverseTemperatures = sequences.map(({ request: { sampling } }) =>
-      sampling.temperature === 0 ? 1 : 1 / sampling.temperature,
-    );
-    return session.run({
-      ...weights,
-      ...caches.feeds(),
-      tokens: { data: tokens, shape: [count, length] },
-      positions: { data: positions, shape: [count, length] },
-      cached: { data: Int32Array.from(caches.rowCounts), shape: [count] },
-      last: { data: Int32Array.from(fresh, (row, index) => index * length + row.length - 1), shape: [count] },
-      "inverse.temperatures": { data: Float32Array.from(inverseTemperatures), shape: [count, 1] },
-    });
-  }
-
-  #appendRows(
-    caches: BatchCache,
-    fresh: readonly (readonly number[])[],
-    outputs: Outputs,
-    padded: number,
-  ): void {
-    // Only now: room that the run itself did not need would have been attended to for nothing.
-    caches.reserve(caches.count, Math.max(...fresh.map((row, slot) => caches.rowCounts[slot] + row.length)));
-    for (let layer = 0; layer < this.#model.config.layerCount; layer++) {
-      const keys = outputs.f32(`new.keys.${layer}`).data;
-      const values = outputs.f32(`new.values.${layer}`).data;
-      fresh.forEach((row, slot) => {
-        caches.append(slot, row.length, layer, "keys", keys, padded);
-        caches.append(slot, row.length, layer, "values", values, padded);
-      });
+  /** Draws the next token. @returns whether the sequence goes on; otherwise it is answered or refused now */
+  #sample(sequence: Sequence, forwarded: Forwarded, index: number): boolean {
+    try {
+      sequence.sample(forwarded, index);
+      if (!sequence.isEnded) return true;
+      const generation = sequence.finish(routeLayout(this.config), this.#version);
+      this.#open.delete(sequence);
+      sequence.answer.resolve(generation);
+    } catch (error) {
+      this.#refuse(sequence, error);
     }
-    fresh.forEach((row, slot) => {
-      caches.rowCounts[slot] += row.length;
-    });
+    return false;
   }
 
-  #recordRoutes(sequence: Sequence, outputs: Outputs, index: number, count: number, padded: number): void {
-    if (this.#layout === undefined) return;
-    const { layerCount, expertsPerToken: k } = this.#layout;
-    const routes = allocateRoutes(count, this.#layout);
-    const { data, shape } = outputs.i32("routes");
-    for (let row = 0; row < count; row++) {
-      for (let layer = 0; layer < layerCount; layer++) {
-        const from = (layer * shape[1] + index * padded + row) * k;
-        for (let choice = 0; choice < k; choice++)
-          routes.ids[(row * layerCount + layer) * k + choice] = data[from + choice];
-      }
-    }
-    sequence.routes.push(routes);
+  #park(sequence: Sequence): void {
+    this.#parked.park(Int32Array.from(sequence.tokens), sequence.cache);
   }
 
-  /** Draws the next token. @returns whether the answer has ended */
-  #sample(sequence: Sequence, outputs: Outputs, index: number): boolean {
-    const { data, shape } = outputs.f32("log.probs");
-    const logProbs = data.subarray(index * shape[1], (index + 1) * shape[1]);
-    const { request, random } = sequence;
-    const token = drawToken(logProbs, request.sampling, random);
-    sequence.tokens.push(token);
-    sequence.logProbs.push(logProbs[token]);
-    return request.stop.includes(token) || sequence.logProbs.length >= request.maxNewTokens;
+  #moveToEnd(sequence: Sequence): void {
+    this.#open.delete(sequence);
+    this.#open.add(sequence);
   }
 
-  #finish(sequence: Sequence, cache: ParkedCache): void {
-    const { request } = sequence;
-    const sampled = Int32Array.from(sequence.tokens.slice(request.tokens.length));
-    const logProbs = Float32Array.from(sequence.logProbs);
-    const routes = this.#layout && newRoutes(sequence, this.#layout);
-    const turn = { prompt: request.tokens, sampled, logProbs, routes, policyVersion: this.#version };
-    this.#park(sequence.tokens, cache);
-    sequence.resolve({
-      tokens: sampled,
-      logProbs,
-      routes,
-      finishReason: request.stop.includes(sampled[sampled.length - 1]) ? "stop" : "length",
-      policyVersion: this.#version,
-      receipt: computeReceipt(turn),
-    });
-  }
-
-  /**
-   * The cache of the caller's previous turn. It ends before the last token of that turn, so it has exactly as many
-   * rows as positions have been computed for the caller.
-   */
-  #takeCache({ tokens, routesHeld }: Request): ParkedCache {
-    if (routesHeld === 0) return EMPTY_CACHE;
-    const key = hashTokens(tokens.subarray(0, routesHeld + 1));
-    const found = this.#parked.get(key)?.pop();
-    if (found === undefined) return EMPTY_CACHE;
-    if (this.#parked.get(key)?.length === 0) this.#parked.delete(key);
-    this.#parkedBytes -= cacheBytes(found);
-    return found;
-  }
-
-  #park(tokens: readonly number[], cache: ParkedCache): void {
-    const key = hashTokens(Int32Array.from(tokens));
-    this.#parked.set(key, [...(this.#parked.get(key) ?? []), cache]);
-    this.#parkedBytes += cacheBytes(cache);
-    for (const [oldest, caches] of this.#parked) {
-      if (this.#parkedBytes <= this.#cacheLimit) break;
-      this.#parkedBytes -= caches.reduce((sum, parked) => sum + cacheBytes(parked), 0);
-      this.#parked.delete(oldest);
-    }
+  #refuse(sequence: Sequence, error: unknown): void {
+    this.#open.delete(sequence);
+    sequence.answer.reject(error);
   }
 
   #dropCancelled(): void {
-    for (let index = this.#active.length - 1; index >= 0; index--) {
-      const sequence = this.#active[index];
+    for (const sequence of this.#open) {
       if (!sequence.cancelled) continue;
-      this.#batch.remove(index);
-      this.#active[index] = this.#active[this.#active.length - 1];
-      this.#active.pop();
-      sequence.reject(new DOMException("the caller gave up", "AbortError"));
+      const slot = this.#batch.sequences.indexOf(sequence);
+      if (slot !== -1) leave(this.#batch, slot);
+      this.#refuse(sequence, gaveUp());
     }
-    for (const waiting of this.#waiting.splice(0)) {
-      if (waiting.sequence.cancelled)
-        waiting.sequence.reject(new DOMException("the caller gave up", "AbortError"));
-      else this.#waiting.push(waiting);
-    }
+  }
+
+  #emptyBatch(): Batch {
+    return { sequences: [], cache: new BatchCache(this.config) };
   }
 }
 
-/** The rows that the caller does not hold yet. */
-function newRoutes({ request, routes, firstRow, tokens }: Sequence, layout: RouteLayout): Routes {
-  const rows = concatRoutes(routes, layout);
-  if (firstRow + rows.rowCount !== tokens.length - 1) {
-    throw new InvariantError("route rows do not cover the stream", {
-      firstRow,
-      rows: rows.rowCount,
-      tokens: tokens.length,
-    });
-  }
-  return sliceRoutes(rows, request.routesHeld - firstRow, rows.rowCount);
+function join({ sequences, cache }: Batch, sequence: Sequence): void {
+  cache.push(sequence.cache);
+  sequences.push(sequence);
+  sequence.cache = EMPTY_CACHE;
 }
 
-function weightFeeds({ config, parameters }: Model, mode: ExpertMode): Feeds {
-  return Object.fromEntries([...decodeWeights(config, parameters, mode)]);
+/** Takes a sequence out of a batch, with its cache; the last one moves into its slot. */
+function leave({ sequences, cache }: Batch, slot: number): void {
+  const sequence = sequences[slot];
+  sequence.cache = cache.remove(slot);
+  sequences[slot] = sequences[sequences.length - 1];
+  sequences.pop();
 }
 
-function longest(rows: readonly (readonly number[])[]): number {
-  return rows.reduce((length, row) => Math.max(length, row.length), 1);
-}
-
-function hashTokens(tokens: Int32Array): string {
-  return createHash("sha256")
-    .update(new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength))
-    .digest("base64");
+function temperatureOf({ request }: Sequence): number {
+  return request.sampling.temperature;
 }

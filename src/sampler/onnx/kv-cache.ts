@@ -1,5 +1,6 @@
 // Cached keys and values. A sequence that waits between turns is parked in an array of its own; sequences that are
-// being decoded lie side by side in batch arrays, as the decode graph reads them.
+// being decoded lie side by side in batch arrays, as the decode graph reads them. A `BatchCache` that threw may be half
+// written: throw it away.
 import type { ModelConfig } from "../../model/config.ts";
 import type { Feeds } from "../../tensor/session.ts";
 
@@ -22,8 +23,8 @@ const ROW_STEP = 64;
 /** Batch arrays [B, Hkv, S, headDim] per layer, of which the first `count` sequences are in use. */
 export class BatchCache {
   readonly #config: ModelConfig;
-  readonly #keys: Float32Array[];
-  readonly #values: Float32Array[];
+  #keys: Float32Array[];
+  #values: Float32Array[];
   readonly rowCounts: number[] = [];
   #capacity = 0;
   #rows = ROW_STEP;
@@ -92,15 +93,15 @@ export class BatchCache {
     const length = rows <= this.#rows ? this.#rows : Math.ceil(rows / ROW_STEP) * ROW_STEP;
     if (capacity === this.#capacity && length === this.#rows) return;
     const { keyValueHeadCount, headDim } = this.#config;
-    for (const arrays of [this.#keys, this.#values]) {
-      arrays.forEach((old, layer) => {
-        const grown = new Float32Array(capacity * keyValueHeadCount * length * headDim);
-        this.rowCounts.forEach((count, slot) => {
-          this.#copyRows(grown, slot, length, old, slot, this.#rows, count);
-        });
-        arrays[layer] = grown;
+    const grow = (old: Float32Array): Float32Array => {
+      const grown = new Float32Array(capacity * keyValueHeadCount * length * headDim);
+      this.rowCounts.forEach((count, slot) => {
+        this.#copyRows(grown, slot, length, old, slot, this.#rows, count);
       });
-    }
+      return grown;
+    };
+    this.#keys = this.#keys.map(grow);
+    this.#values = this.#values.map(grow);
     this.#capacity = capacity;
     this.#rows = length;
   }

@@ -1,14 +1,14 @@
-// From the body of a /generate request to a request of a sampler, and from its generation to the body of the answer.
+// Turns the body of a /generate request into a request of a sampler, and its generation into the body of the response.
 import { createHash, randomUUID } from "node:crypto";
-import { InputError } from "../../failure/errors.ts";
 import type { ModelConfig } from "../../model/config.ts";
 import { deriveSeed } from "../../random/seed.ts";
+import { assertRequest } from "../assert-request.ts";
 import type { GenerateRequest, Generation } from "../sampler.ts";
 import { encodeRoutes, routeShape } from "../sglang/routes-text.ts";
 import type { GenerateBody } from "../sglang/wire.ts";
 import type { ServedWeights } from "./served-policy.ts";
 
-/** SGLang's. */
+/** SGLang's default. */
 const DEFAULT_NEW_TOKENS = 128;
 
 /** @throws InputError when the model cannot do what is asked */
@@ -17,24 +17,8 @@ export function toRequest(
   { policy, config }: ServedWeights,
 ): Omit<GenerateRequest, "signal"> {
   const { input_ids: ids, sampling_params: sampling, routed_experts_start_len: routesHeld } = body;
-  const refuse = (where: string, expected: string): InputError =>
-    new InputError({ what: "invalid request", where, expected });
-  const outside = [...ids, ...sampling.stop_token_ids].find(id => id >= config.vocabSize);
-  if (outside !== undefined)
-    throw refuse("input_ids, stop_token_ids", `expected ids below ${config.vocabSize}, got ${outside}`);
   const room = config.maxPositions - ids.length;
-  const maxNewTokens = sampling.max_new_tokens ?? Math.min(DEFAULT_NEW_TOKENS, room);
-  if (maxNewTokens > room || room < 1)
-    throw refuse(
-      "input_ids, max_new_tokens",
-      `expected at most ${config.maxPositions} tokens in all, got ${ids.length} and ${maxNewTokens} new ones`,
-    );
-  if (routesHeld > ids.length)
-    throw refuse(
-      "routed_experts_start_len",
-      `expected 0 to ${ids.length}, the number of input_ids, got ${routesHeld}`,
-    );
-  return {
+  const request = {
     tokens: Int32Array.from(ids),
     routesHeld,
     sampling: {
@@ -43,10 +27,11 @@ export function toRequest(
       topK: sampling.top_k === -1 ? 0 : sampling.top_k,
     },
     stop: sampling.stop_token_ids,
-    maxNewTokens,
+    maxNewTokens: sampling.max_new_tokens ?? Math.max(1, Math.min(DEFAULT_NEW_TOKENS, room)),
     seed: seedOf(sampling),
-    policy,
   };
+  assertRequest(request, config);
+  return { ...request, policy };
 }
 
 /** Our clients give the whole seed; others a number; without either every answer is another one. */

@@ -2,6 +2,7 @@
 // takes minutes in which nothing is sent, so `fetch`, which ends what is silent for five, cannot be used.
 import { type Agent, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { gaveUp } from "../gave-up.ts";
 
 export interface PostSettings {
   readonly agent: Agent;
@@ -67,8 +68,4 @@ export function postJson(url: URL, body: string, settings: PostSettings): Promis
     timers.forEach(clearTimeout);
     signal?.removeEventListener("abort", onAbort);
   });
-}
-
-export function gaveUp(): DOMException {
-  return new DOMException("the caller gave up", "AbortError");
 }

@@ -7,8 +7,9 @@ import { Agent as HttpsAgent } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure, InputError } from "../../failure/errors.ts";
 import type { ModelConfig } from "../../model/config.ts";
+import { gaveUp } from "../gave-up.ts";
 import type { GenerateRequest, PolicyReference, Sampler } from "../sampler.ts";
-import { gaveUp, type HttpAnswer, postJson } from "./http-request.ts";
+import { type HttpAnswer, postJson } from "./http-request.ts";
 import { readAnswer, type ServedGeneration, UnusableAnswer } from "./read-answer.ts";
 import { ErrorAnswer, type Weights } from "./wire.ts";
 
