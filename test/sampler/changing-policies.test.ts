@@ -1,10 +1,14 @@
 // What a sampler in process does when it is asked for one policy after another: it has one engine, which is made anew
 // for a model of another shape.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { ModelConfig } from "../../src/model/config.ts";
 import { policyPrefix } from "../../src/run/keys.ts";
 import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
-import type { Generation, PolicyReference } from "../../src/sampler/sampler.ts";
+import type { GenerateRequest, Generation, PolicyReference } from "../../src/sampler/sampler.ts";
+import { openFileStore } from "../../src/store/file-store.ts";
 import { type StoredPolicies, storePolicies, storePolicy } from "./policies.ts";
 
 describe("a sampler whose policy changes", { timeout: 60_000 }, () => {
@@ -17,11 +21,7 @@ describe("a sampler whose policy changes", { timeout: 60_000 }, () => {
   function open(): (policy: PolicyReference, maxNewTokens?: number) => Promise<Generation> {
     const sampler = new OnnxSampler({ threads: 1, cacheBytes: 1e8, storeUrl: stored.store.url });
     onTestFinished(() => sampler[Symbol.asyncDispose]());
-    return (policy, maxNewTokens = 3) =>
-      sampler.generate({
-        ...{ tokens: Int32Array.of(3, 1, 2), routesHeld: 0, stop: [], maxNewTokens, policy },
-        ...{ sampling: { temperature: 1, topP: 1, topK: 0 }, seed: "1".repeat(32) },
-      });
+    return (policy, maxNewTokens = 3) => sampler.generate(ask(policy, maxNewTokens));
   }
 
   async function store(run: string, change: Partial<ModelConfig>): Promise<PolicyReference> {
@@ -64,4 +64,53 @@ describe("a sampler whose policy changes", { timeout: 60_000 }, () => {
     await store("late", {});
     expect(await generate(late)).toMatchObject({ policyVersion: late.version });
   });
+
+  it("gives up at once a request whose caller leaves while its policy is being loaded, and answers the others", async () => {
+    const sampler = new OnnxSampler({ threads: 1, cacheBytes: 1e8, storeUrl: stored.store.url });
+    onTestFinished(() => sampler[Symbol.asyncDispose]());
+    const leaving = new AbortController();
+    const ends: string[] = [];
+    const left = sampler.generate({ ...ask(stored.policies[0], 500), signal: leaving.signal });
+    const stays = sampler.generate(ask(stored.policies[0], 1)).then(() => ends.push("answered"));
+    setTimeout(() => leaving.abort(), 1);
+    await expect(left).rejects.toMatchObject({ name: "AbortError" });
+    ends.push("gave up");
+    await stays;
+    expect(ends).toEqual(["gave up", "answered"]);
+  });
+
+  it("refuses what a thread that died had to answer, and answers again from another thread", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "t1-dead-thread-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const place = join(folder, "store");
+    // The thread dies as it opens its store, since a file lies where the folder of the store should be.
+    await writeFile(place, "");
+    const sampler = new OnnxSampler({ threads: 1, cacheBytes: 1e8, storeUrl: place });
+    onTestFinished(() => sampler[Symbol.asyncDispose]());
+    const [policy] = stored.policies;
+    const dead = await Promise.allSettled([1, 2].map(() => sampler.generate(ask(policy, 1))));
+    for (const result of dead)
+      expect(result).toMatchObject({
+        status: "rejected",
+        reason: { name: "SamplerUnavailable", retryable: true },
+      });
+    await rm(place);
+    await storePolicy(await openFileStore(place), stored.model, policy);
+    expect(await sampler.generate(ask(policy, 1))).toMatchObject({ policyVersion: policy.version });
+  });
+
+  it("refuses a policy whose weights are no numbers, by name and as nothing that is tried again", async () => {
+    const generate = open();
+    const policy = { version: 7, prefix: policyPrefix("not-finite", 7) };
+    await storePolicy(stored.store, stored.model, policy, () => Number.NaN);
+    await expect(generate(policy)).rejects.toMatchObject({ name: "PolicyNotFinite", retryable: false });
+    expect(await generate(stored.policies[0])).toMatchObject({ policyVersion: 1 });
+  });
 });
+
+function ask(policy: PolicyReference, maxNewTokens: number): GenerateRequest {
+  return {
+    ...{ tokens: Int32Array.of(3, 1, 2), routesHeld: 0, stop: [], maxNewTokens, policy },
+    ...{ sampling: { temperature: 1, topP: 1, topK: 0 }, seed: "1".repeat(32) },
+  };
+}

@@ -22,13 +22,15 @@ export interface StoredPolicies {
   remove(): Promise<void>;
 }
 
-/** A policy with random weights. */
+/** A policy with random weights. @param change of every weight */
 export async function storePolicy(
   store: ObjectStore,
   config: ModelConfig,
   policy: PolicyReference,
+  change: (weight: number) => number = weight => weight,
 ): Promise<void> {
   const parameters = randomParameters(config, new RandomStream(deriveSeed(policy.prefix)));
+  for (const { data } of parameters.values()) data.set(data.map(change));
   await writeStoredFiles(
     store,
     policy.prefix,

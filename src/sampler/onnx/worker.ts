@@ -4,20 +4,31 @@ import { parentPort, workerData } from "node:worker_threads";
 import { toErrorMessage } from "../../failure/error-message.ts";
 import { readModelFolder } from "../../model/model-folder.ts";
 import { openStore } from "../../store/open-store.ts";
+import { gaveUp } from "../gave-up.ts";
 import type { GenerateRequest, PolicyReference } from "../sampler.ts";
 import { Engine } from "./engine.ts";
 import type { FromWorker, ToWorker, WorkerSettings } from "./messages.ts";
 
 const { storeUrl, threads, cacheBytes }: WorkerSettings = workerData;
 const store = await openStore(storeUrl);
-const cancels = new Map<number, () => void>();
-/** What answers, and the policy it answers with. */
+/** Signals of the requests that have no answer yet. */
+const leaving = new Map<number, AbortController>();
+/** The engine, and the policy that it answers with. */
 let loaded: { readonly prefix: string; readonly engine: Engine } | undefined;
-/** Requests find their policy loaded one after the other, so that none is loaded while another is. */
+/** Requests get their policy loaded one after the other, so that none is loaded while another is. */
 let turn: Promise<unknown> = Promise.resolve();
 
-function submit(request: Omit<GenerateRequest, "signal">): Promise<ReturnType<Engine["submit"]>> {
-  const submitted = turn.then(async () => (await engineFor(request.policy)).submit(request));
+function submit(
+  request: Omit<GenerateRequest, "signal">,
+  signal: AbortSignal,
+): Promise<ReturnType<Engine["submit"]>> {
+  const submitted = turn.then(async () => {
+    // Loading a policy for a caller that has left would make the next one wait.
+    if (signal.aborted) throw gaveUp();
+    const engine = await engineFor(request.policy);
+    if (signal.aborted) throw gaveUp();
+    return engine.submit(request);
+  });
   turn = submitted.catch(() => undefined);
   return submitted;
 }
@@ -34,7 +45,7 @@ async function engineFor({ prefix, version }: PolicyReference): Promise<Engine> 
     loaded = { prefix, engine: loaded.engine };
     return loaded.engine;
   }
-  // Before the last one goes: a model of another shape may be none that can be compiled.
+  // Open the new engine before the last one goes: a model of another shape may be one that cannot be compiled.
   const engine = await Engine.open(model, version, { threads, cacheBytes });
   const last = loaded?.engine;
   await last?.answered();
@@ -45,31 +56,29 @@ async function engineFor({ prefix, version }: PolicyReference): Promise<Engine> 
 
 /** ONNX Runtime takes the whole process down when its thread ends in the middle of a computation. */
 async function close(): Promise<void> {
-  for (const cancel of cancels.values()) cancel();
+  for (const controller of leaving.values()) controller.abort();
   await turn;
   await loaded?.engine[Symbol.asyncDispose]();
   parentPort?.close();
 }
 
-async function handle(message: Exclude<ToWorker, { kind: "close" }>): Promise<FromWorker | undefined> {
-  const { id } = message;
-  if (message.kind === "cancel") {
-    cancels.get(id)?.();
-    return undefined;
-  }
+async function generate(id: number, request: Omit<GenerateRequest, "signal">): Promise<FromWorker> {
+  const controller = new AbortController();
+  leaving.set(id, controller);
   try {
-    const { generation, cancel } = await submit(message.request);
-    cancels.set(id, cancel);
+    const { generation, cancel } = await submit(request, controller.signal);
+    controller.signal.addEventListener("abort", cancel);
+    if (controller.signal.aborted) cancel();
     return { kind: "generated", id, generation: await generation };
   } catch (error) {
     return { kind: "failed", id, error: toErrorMessage(error) };
   } finally {
-    cancels.delete(id);
+    leaving.delete(id);
   }
 }
 
 parentPort?.on("message", async (message: ToWorker) => {
   if (message.kind === "close") return close();
-  const answer = await handle(message);
-  if (answer !== undefined) parentPort?.postMessage(answer);
+  if (message.kind === "cancel") return leaving.get(message.id)?.abort();
+  parentPort?.postMessage(await generate(message.id, message.request));
 });
