@@ -1,6 +1,6 @@
-// A synthesized cloud assembly (`cdk.out`) as this machine needs it: the state machines with stand-ins for what only a
-// deployment knows, and what their tasks run: functions by the folder of their code, containers with their environments,
-// jobs with theirs and with how often they are tried.
+// Reads a synthesized cloud assembly (`cdk.out`) for a local run: the state machines, with local names for values that
+// only a deployment knows, and the programs of their tasks: functions by the folder of their code, containers with their
+// environments, jobs with theirs and with their retry strategies.
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { z } from "zod";
@@ -11,18 +11,18 @@ import { readMachines, type Symbols } from "./synthesized.ts";
 export interface Assembly {
   /** Definitions by the machines' names. */
   readonly machines: Readonly<Record<string, string>>;
-  /** By the name that stands for the function in `machines`. */
+  /** By the name that `machines` use for the function. */
   readonly functions: Readonly<Record<string, AssemblyFunction>>;
   /** Containers by family of their task definition. */
   readonly tasks: Readonly<Record<string, readonly AssemblyContainer[]>>;
   /** By name of the job definition. */
   readonly jobs: Readonly<Record<string, AssemblyJob>>;
   readonly queues: readonly string[];
-  /** What stands for each bucket. */
+  /** The names that `machines` use for the buckets. */
   readonly buckets: readonly string[];
 }
 
-/** Without what is known only once it is deployed. */
+/** Leaves out values that are known only once the stack is deployed. */
 type Environment = Readonly<Record<string, string>>;
 
 interface AssemblyFunction {
@@ -41,7 +41,7 @@ interface AssemblyContainer {
 interface AssemblyJob {
   readonly environment: Environment;
   readonly retryStrategy?: RetryStrategy;
-  /** Of one try. */
+  /** Time limit of one try. */
   readonly timeoutSeconds?: number;
 }
 
@@ -85,12 +85,12 @@ const JobProperties = z.looseObject({
   Timeout: z.looseObject({ AttemptDurationSeconds: z.int().min(60) }).optional(),
 });
 
-/** Properties that name a resource, and by which the machines' tasks ask for it. */
+/** Properties that name a resource; the machines' tasks refer to it by that name. */
 const NAMES = ["StateMachineName", "JobQueueName", "JobDefinitionName", "Family", "ClusterName"];
 
 /**
- * @param folder of the assembly; its functions may be bundled or not, with only what lies in folders found
- * @throws InputError when it is none
+ * @param folder of the assembly; functions that are bundled into files instead of folders are left out
+ * @throws InputError when a file is no part of an assembly
  */
 export function readAssembly(folder: string): Assembly {
   const files = readdirSync(folder).filter(name => name.endsWith(".template.json"));
@@ -163,7 +163,7 @@ function task(properties: unknown): [string, readonly AssemblyContainer[]] {
     ContainerDefinitions.map(({ Name, Environment, StopTimeout }) => ({
       name: Name,
       environment: variables(Environment),
-      ...(StopTimeout !== undefined && { stopTimeoutSeconds: StopTimeout }),
+      stopTimeoutSeconds: StopTimeout,
     })),
   ];
 }
@@ -174,8 +174,8 @@ function job(properties: unknown): [string, AssemblyJob] {
     JobDefinitionName,
     {
       environment: variables(ContainerProperties?.Environment ?? []),
-      ...(RetryStrategy !== undefined && { retryStrategy: RetryStrategy }),
-      ...(Timeout !== undefined && { timeoutSeconds: Timeout.AttemptDurationSeconds }),
+      retryStrategy: RetryStrategy,
+      timeoutSeconds: Timeout?.AttemptDurationSeconds,
     },
   ];
 }

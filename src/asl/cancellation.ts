@@ -1,7 +1,7 @@
-// Stops a part of an execution: a branch whose sibling failed, or the whole of it. Cheaper than an AbortSignal per
-// child, of which a Distributed Map has ten thousand.
+// Stops a part of an execution, such as a branch whose sibling failed, or the whole of it. It is cheaper than an
+// AbortSignal for each of the ten thousand children of a Distributed Map.
 
-/** Thrown in threads that were cancelled. Whoever cancelled them knows why; nobody reports it. */
+/** Thrown in cancelled branches. Nobody reports it, because the code that cancelled them knows why. */
 export class Cancelled extends Error {
   override readonly name = "Cancelled";
 }
@@ -11,7 +11,7 @@ export class Cancellation {
   #isCancelled = false;
   #leaveParent: (() => void) | undefined;
 
-  /** Cancelled with its parent, and on its own. `release` it when its work is over. */
+  /** Makes a cancellation that also fires with its parent. `release` it when its work is over. */
   static below(parent: Cancellation): Cancellation {
     const child = new Cancellation();
     child.#leaveParent = parent.onCancel(() => child.cancel());
@@ -35,7 +35,7 @@ export class Cancellation {
     this.#leaveParent = undefined;
   }
 
-  /** Calls at once when it is cancelled already. @returns ends the interest */
+  /** Calls back once cancelled, at once when it is cancelled already. @returns unsubscribes */
   onCancel(callback: () => void): () => void {
     if (this.#isCancelled) {
       callback();
@@ -48,20 +48,5 @@ export class Cancellation {
   /** @throws Cancelled */
   check(): void {
     if (this.#isCancelled) throw new Cancelled("cancelled");
-  }
-
-  /** The value of the promise, or Cancelled as soon as this is cancelled. */
-  async race<T>(promise: Promise<T>): Promise<T> {
-    let leave = () => {};
-    try {
-      return await Promise.race([
-        promise,
-        new Promise<never>((_, reject) => {
-          leave = this.onCancel(() => reject(new Cancelled("cancelled")));
-        }),
-      ]);
-    } finally {
-      leave();
-    }
   }
 }

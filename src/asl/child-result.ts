@@ -1,4 +1,4 @@
-// The result of one child of a Distributed Map, as ResultWriter files and untransformed outputs show it.
+// The result of one child of a Distributed Map, as ResultWriter files and the state's output show it.
 import type { Json, JsonObject, Payload } from "./json-value.ts";
 import type { StateError } from "./state-error.ts";
 
@@ -12,7 +12,6 @@ export interface ChildResult {
   readonly error: StateError | undefined;
   readonly startMs: number | undefined;
   readonly stopMs: number | undefined;
-  readonly redriveCount: number;
 }
 
 /** Source: developer guide, "ResultWriter", example of SUCCEEDED_0.json and FAILED_0.json. */
@@ -23,24 +22,19 @@ export function describeChild(child: ChildResult): JsonObject {
     ...(child.input !== undefined && { Input: child.input.text, InputDetails: { Included: true } }),
     Name: child.name,
     ...(child.output !== undefined && { Output: child.output.text, OutputDetails: { Included: true } }),
-    ...(child.error?.errorName !== undefined && { Error: child.error.errorName }),
-    ...(child.error?.causeText !== undefined && { Cause: child.error.causeText }),
-    RedriveCount: child.redriveCount,
+    Error: child.error?.errorName,
+    Cause: child.error?.causeText,
+    RedriveCount: 0,
     RedriveStatus: isRedrivable ? "REDRIVABLE_BY_MAP_RUN" : "NOT_REDRIVABLE",
-    ...(!isRedrivable && { RedriveStatusReason: "Execution is SUCCEEDED and cannot be redriven" }),
-    ...(child.startMs !== undefined && { StartDate: new Date(child.startMs).toISOString() }),
+    RedriveStatusReason: isRedrivable ? undefined : "Execution is SUCCEEDED and cannot be redriven",
+    StartDate: child.startMs === undefined ? undefined : new Date(child.startMs).toISOString(),
     StateMachineArn: child.machineArn,
     Status: child.status,
-    ...(child.stopMs !== undefined && { StopDate: new Date(child.stopMs).toISOString() }),
+    StopDate: child.stopMs === undefined ? undefined : new Date(child.stopMs).toISOString(),
   };
 }
 
-/** What a finished child adds to the results; one that failed is always shown whole. */
-export function transformChild(
-  child: ChildResult,
-  transformation: "NONE" | "COMPACT" | "FLATTEN",
-): readonly Json[] {
-  if (transformation === "NONE" || child.status !== "SUCCEEDED") return [describeChild(child)];
-  const value = child.output?.value ?? null;
-  return transformation === "FLATTEN" && Array.isArray(value) ? value : [value];
+/** What the state's output holds for a child: its output, or the whole description of one that failed. */
+export function shownResult(child: ChildResult): Json {
+  return child.status === "SUCCEEDED" ? (child.output?.value ?? null) : describeChild(child);
 }

@@ -1,5 +1,6 @@
-// Time of a runner. The real clock waits; the virtual one (virtual-clock.ts) jumps to the next timer as soon as nothing
-// else can happen, so that a test of a six-hour timeout takes no time.
+// The time of a runner. Tests use a clock that jumps to the next timer as soon as nothing else can happen, so that a
+// test of a six-hour timeout takes no time.
+import { type Cancellation, Cancelled } from "./cancellation.ts";
 
 export interface Timer {
   cancel(): void;
@@ -10,11 +11,15 @@ export interface Clock {
   now(): number;
   /** Calls once, at `timeMs` or, when that is past, soon. */
   at(timeMs: number, callback: () => void): Timer;
-  /** Says that work goes on which the clock cannot see (a process, a file): time must not jump. @returns ends it */
+  /**
+   * Tells a virtual clock that work goes on which it cannot see (a process, a file), so it must not jump.
+   *
+   * @returns ends the hold
+   */
   hold(): () => void;
 }
 
-/** setTimeout takes a 32-bit count; longer waits are taken in steps. */
+/** setTimeout takes a 32-bit count; the clock takes longer waits in steps. */
 const LONGEST_STEP_MS = 0x7fffffff;
 
 export const realClock: Clock = {
@@ -34,7 +39,7 @@ export const realClock: Clock = {
   hold: () => () => {},
 };
 
-/** Holds the clock while the promise is under way. */
+/** Holds the clock until the work settles. */
 export async function holding<T>(clock: Clock, work: () => Promise<T>): Promise<T> {
   const release = clock.hold();
   try {
@@ -42,4 +47,19 @@ export async function holding<T>(clock: Clock, work: () => Promise<T>): Promise<
   } finally {
     release();
   }
+}
+
+/** @throws Cancelled when the work is cancelled before the time comes */
+export function sleepUntil(clock: Clock, timeMs: number, cancellation: Cancellation): Promise<void> {
+  if (cancellation.isCancelled) return Promise.reject(new Cancelled("cancelled"));
+  return new Promise((resolve, reject) => {
+    const timer = clock.at(timeMs, () => {
+      leave();
+      resolve();
+    });
+    const leave = cancellation.onCancel(() => {
+      timer.cancel();
+      reject(new Cancelled("cancelled"));
+    });
+  });
 }

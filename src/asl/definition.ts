@@ -1,9 +1,9 @@
-// The fields of every kind of state as zod knows them, one level deep: load-definition.ts goes down into branches and
-// item processors itself, so that an error can name the state it is in.
+// Zod schemas of every kind of state, one level deep: load-definition.ts goes down into branches and item processors
+// itself, so that an error can name the state it is in.
 import { z } from "zod";
 import { isExpression } from "./value-template.ts";
 
-/** Texts that are no expression get the same message: a union tells only what its nearest option says. */
+/** The text option has the same message, because zod reports only the nearest option of a union. */
 const orExpression = (kind: z.ZodType, expected: string) => {
   const error = `expected ${expected} or a JSONata string {% … %}`;
   return z.union([kind, z.string().refine(isExpression, { error })], { error });
@@ -42,7 +42,7 @@ const failing = { Retry: z.array(RetrierSchema).optional(), Catch: z.array(Catch
 
 const seconds = orExpression(z.int().min(0).max(99_999_999), "a whole number of seconds");
 
-/** States inside are checked one by one. */
+/** load-definition.ts checks the states inside one by one. */
 export const ScopeSchema = z.strictObject({
   Comment: z.string().optional(),
   QueryLanguage: z.literal("JSONata").optional(),
@@ -56,45 +56,18 @@ export const MachineSchema = ScopeSchema.extend({
 });
 
 export const ItemProcessorSchema = ScopeSchema.extend({
-  ProcessorConfig: z
-    .strictObject({
-      Mode: z.enum(["INLINE", "DISTRIBUTED"]).optional(),
-      ExecutionType: z.enum(["STANDARD", "EXPRESS"]).optional(),
-    })
-    .optional(),
+  ProcessorConfig: z.strictObject({ Mode: z.literal("DISTRIBUTED"), ExecutionType: z.literal("STANDARD") }),
 });
 
-const GET_OBJECT = "arn:aws:states:::s3:getObject";
-const LIST_OBJECTS = "arn:aws:states:::s3:listObjectsV2";
-const PUT_OBJECT = "arn:aws:states:::s3:putObject";
-
-const ItemReaderSchema = z.discriminatedUnion("Resource", [
-  z.strictObject({
-    Resource: z.literal(GET_OBJECT),
-    Arguments: z.json(),
-    ReaderConfig: z.strictObject({
-      InputType: z.enum(["JSON", "JSONL"]),
-      MaxItems: orExpression(z.int().min(1), "a positive whole number").optional(),
-    }),
-  }),
-  z.strictObject({
-    Resource: z.literal(LIST_OBJECTS),
-    Arguments: z.json(),
-    ReaderConfig: z
-      .strictObject({ MaxItems: orExpression(z.int().min(1), "a positive whole number").optional() })
-      .optional(),
-  }),
-]);
+const ItemReaderSchema = z.strictObject({
+  Resource: z.literal("arn:aws:states:::s3:getObject"),
+  Arguments: z.json(),
+  ReaderConfig: z.strictObject({ InputType: z.literal("JSONL") }),
+});
 
 const ResultWriterSchema = z.strictObject({
-  Resource: z.literal(PUT_OBJECT).optional(),
-  Arguments: z.json().optional(),
-  WriterConfig: z
-    .strictObject({
-      OutputType: z.enum(["JSON", "JSONL"]).optional(),
-      Transformation: z.enum(["NONE", "COMPACT", "FLATTEN"]).optional(),
-    })
-    .optional(),
+  Resource: z.literal("arn:aws:states:::s3:putObject"),
+  Arguments: z.json(),
 });
 
 export const StateSchema = z.discriminatedUnion("Type", [
@@ -107,7 +80,6 @@ export const StateSchema = z.discriminatedUnion("Type", [
     Resource: z.string().min(1),
     Arguments: z.json().optional(),
     TimeoutSeconds: seconds.optional(),
-    HeartbeatSeconds: seconds.optional(),
   }),
   z.strictObject({
     Type: z.literal("Choice"),
@@ -129,8 +101,7 @@ export const StateSchema = z.discriminatedUnion("Type", [
     Type: z.literal("Wait"),
     ...step,
     ...result,
-    Seconds: seconds.optional(),
-    Timestamp: z.string().optional(),
+    Seconds: seconds,
   }),
   z.strictObject({ Type: z.literal("Succeed"), ...common, Output: z.json().optional() }),
   z.strictObject({

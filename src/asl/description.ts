@@ -10,28 +10,27 @@ export interface ExecutionDescription {
   readonly stopDate?: string;
   readonly input: string;
   readonly output?: string;
-  /** Measured: a TIMED_OUT execution has neither (floci-io/floci#2733). */
+  /** A TIMED_OUT execution has neither error nor cause (measured: floci-io/floci#2733). */
   readonly error?: string;
   readonly cause?: string;
-  readonly redriveCount: number;
-  readonly redriveStatus: "REDRIVABLE" | "NOT_REDRIVABLE" | "REDRIVABLE_BY_MAP_RUN";
 }
 
-export function describeExecution(execution: Execution): ExecutionDescription {
-  const { source, status, stopMs, output, error } = execution;
-  const isChild = source.progress.path !== "";
-  const isRedrivable = status !== "RUNNING" && status !== "SUCCEEDED";
+export function describeExecution({
+  source,
+  status,
+  stopMs,
+  output,
+  error,
+}: Execution): ExecutionDescription {
   return {
     executionArn: source.arn,
     stateMachineArn: source.machineArn,
     name: source.name,
     status,
     startDate: new Date(source.startMs).toISOString(),
-    ...(stopMs !== undefined && { stopDate: new Date(stopMs).toISOString() }),
+    stopDate: stopMs === undefined ? undefined : new Date(stopMs).toISOString(),
     input: source.input.text,
-    ...(output !== undefined && { output: output.text }),
+    output: output?.text,
     ...(status !== "TIMED_OUT" && error?.details),
-    redriveCount: source.redriveCount,
-    redriveStatus: !isRedrivable ? "NOT_REDRIVABLE" : isChild ? "REDRIVABLE_BY_MAP_RUN" : "REDRIVABLE",
   };
 }

@@ -1,135 +1,120 @@
-// A Distributed Map: every item is an execution of its own, with its own history, below a Map Run. Items that are done
-// stay done over a restart and a redrive.
+// Runs a Distributed Map: every item is an execution of its own, with its own history, below a Map Run. Finished items
+// stay finished over a restart.
+import pLimit from "p-limit";
 import { deriveSeed } from "../random/seed.ts";
 import { Cancellation } from "./cancellation.ts";
-import { type ChildResult, transformChild } from "./child-result.ts";
+import { type ChildResult, shownResult } from "./child-result.ts";
 import { holding } from "./clock.ts";
 import { Execution } from "./execution.ts";
 import { readItems } from "./item-reader.ts";
 import { type Json, type Payload, parsePayload, toPayload } from "./json-value.ts";
 import { formatUuid } from "./jsonata-functions.ts";
 import type { MapState } from "./machine.ts";
-import type { MapRunCounts } from "./map-runs.ts";
-import { runPool } from "./pool.ts";
-import { threadBelow } from "./progress.ts";
+import { branchBelow } from "./progress.ts";
 import { writeResults } from "./result-writer.ts";
+import { evaluate, evaluateNumber, type StateEntry } from "./state-entry.ts";
 import { StateError } from "./state-error.ts";
-import { evaluate, evaluateNumber, type Visit } from "./visit.ts";
 
-type MapVisit = Visit & { readonly state: MapState };
+type MapEntry = StateEntry & { readonly state: MapState };
 
 interface Settings {
   readonly concurrency: number;
   readonly toleratedCount: number | undefined;
   readonly toleratedPercentage: number | undefined;
   readonly readerPlace: Json;
-  readonly maxItems: number;
   readonly writerPlace: Json | undefined;
+}
+
+/** A try of a Map Run under way. */
+interface MapRun {
+  readonly arn: string;
+  readonly attempt: number;
+  readonly items: readonly Json[];
+  /** Id of its MapRunStarted event. */
+  readonly started: number;
 }
 
 /**
  * @param items undefined when the state has an ItemReader
+ * @returns the results in the order of the items, or where the ResultWriter put them
  * @throws StateError States.ItemReaderFailed, States.ExceedToleratedFailureThreshold, States.ResultWriterFailed,
  *   States.QueryEvaluationError
  */
 export async function runDistributed(
-  visit: MapVisit,
+  entry: MapEntry,
   items: readonly Json[] | undefined,
   attempt: number,
 ): Promise<Payload> {
-  const { thread, state } = visit;
-  const { history, world } = thread.execution;
-  const settings = await evaluateSettings(visit);
-  const { arn, started, list } = await openMapRun(visit, items, attempt, settings);
-  const fail = (error: StateError): StateError => {
-    thread.last = history.add("MapRunFailed", Math.max(started, thread.last), error.details);
-    return error;
-  };
-  let failure: StateError | undefined;
-  const children: ChildResult[] = [];
+  const { branch } = entry;
+  const { history, runtime } = branch.execution;
+  const settings = await evaluateSettings(entry);
+  const run = await openMapRun(entry, items, attempt, settings);
   try {
-    failure = await runChildren(visit, list, attempt, arn, settings, children);
+    const children = run.items.map((_, index) => pendingChild(entry, run.arn, index));
+    const failure = await runChildren(entry, run, settings, children);
+    const { writerPlace } = settings;
     const output =
-      settings.writerPlace === undefined
-        ? children.flatMap(child => transformChild(child, state.resultWriter.transformation))
-        : await holding(world.clock, () =>
-            writeResults(state.resultWriter, settings.writerPlace ?? null, arn, children, world.bucket),
-          );
+      writerPlace === undefined
+        ? children.map(shownResult)
+        : await holding(runtime.clock, () => writeResults(writerPlace, run.arn, children, runtime.bucket));
     if (failure !== undefined) throw failure;
     // Recorded on AWS: the events after the run point to its start.
-    thread.last = started;
-    const ended = history.add("MapRunSucceeded", started);
+    branch.last = run.started;
+    const ended = history.add("MapRunSucceeded", run.started);
     history.add("MapStateSucceeded", ended);
     return toPayload(output);
   } catch (error) {
-    throw error instanceof StateError ? fail(error) : error;
+    if (error instanceof StateError)
+      branch.last = history.add("MapRunFailed", Math.max(run.started, branch.last), error.details);
+    throw error;
   }
 }
 
-async function evaluateSettings(visit: MapVisit): Promise<Settings> {
-  const { state, thread } = visit;
-  const { distributedConcurrency } = thread.execution.world.limits;
+async function evaluateSettings(entry: MapEntry): Promise<Settings> {
+  const { state, branch } = entry;
+  const { distributedConcurrency } = branch.execution.runtime.limits;
   const wanted =
-    state.maxConcurrency === undefined
-      ? 0
-      : await evaluateNumber(visit, state.maxConcurrency, "MaxConcurrency");
-  const { itemReader: reader, resultWriter: writer } = state;
+    state.maxConcurrency && (await evaluateNumber(entry, state.maxConcurrency, "MaxConcurrency"));
   return {
-    concurrency: Math.min(wanted === 0 ? Number.POSITIVE_INFINITY : wanted, distributedConcurrency),
+    concurrency: Math.min(wanted || distributedConcurrency, distributedConcurrency),
     toleratedCount:
       state.toleratedFailureCount &&
-      (await evaluateNumber(visit, state.toleratedFailureCount, "ToleratedFailureCount")),
+      (await evaluateNumber(entry, state.toleratedFailureCount, "ToleratedFailureCount")),
     toleratedPercentage:
       state.toleratedFailurePercentage &&
-      (await evaluateNumber(visit, state.toleratedFailurePercentage, "ToleratedFailurePercentage", {
+      (await evaluateNumber(entry, state.toleratedFailurePercentage, "ToleratedFailurePercentage", {
         isWhole: false,
         max: 100,
       })),
-    readerPlace: reader === undefined ? null : await evaluate(visit, reader.arguments),
-    maxItems:
-      reader?.maxItems === undefined
-        ? Number.POSITIVE_INFINITY
-        : await evaluateNumber(visit, reader.maxItems, "ItemReader/ReaderConfig/MaxItems", { min: 1 }),
-    writerPlace: writer.arguments && (await evaluate(visit, writer.arguments)),
+    readerPlace: state.readerArguments === undefined ? null : await evaluate(entry, state.readerArguments),
+    writerPlace: state.writerArguments && (await evaluate(entry, state.writerArguments)),
   };
 }
 
 /** A run that was under way before a restart keeps its ARN and its items, whatever S3 holds by now. */
 async function openMapRun(
-  visit: MapVisit,
-  items: readonly Json[] | undefined,
+  { branch, state, step }: MapEntry,
+  given: readonly Json[] | undefined,
   attempt: number,
-  { readerPlace, maxItems }: Settings,
-): Promise<{ readonly arn: string; readonly started: number; readonly list: readonly Json[] }> {
-  const { thread, state, step } = visit;
-  const { execution, progress } = thread;
-  const { history, world } = execution;
-  const known = progress.visit?.mapRun;
+  { readerPlace }: Settings,
+): Promise<MapRun> {
+  const { execution, progress } = branch;
+  const { history, runtime, source } = execution;
+  const known = progress.entry?.mapRun;
   if (known?.attempt === attempt) {
-    const isRedriven = history.events.at(-1)?.type === "ExecutionRedriven";
-    const started = isRedriven
-      ? history.add("MapRunRedriven", history.events.length, {
-          mapRunArn: known.arn,
-          redriveCount: execution.source.redriveCount,
-        })
-      : known.last;
-    thread.last = started;
-    return { arn: known.arn, started, list: known.items };
+    branch.last = known.last;
+    return { arn: known.arn, attempt, started: known.last, items: known.items };
   }
-  thread.last = history.add("MapStateStarted", thread.last, { length: items?.length ?? 0 });
-  const uuid = formatUuid(
-    deriveSeed(world.seed, execution.source.arn, progress.path, step, attempt, "map run"),
-  );
-  const arn = `arn:aws:states:${world.region}:${world.account}:mapRun:${execution.source.machineName}/${state.label}:${uuid}`;
-  const started = history.add("MapRunStarted", thread.last, { mapRunArn: arn });
-  thread.last = started;
-  let list: readonly Json[];
+  branch.last = history.add("MapStateStarted", branch.last, { length: given?.length ?? 0 });
+  const uuid = formatUuid(deriveSeed(runtime.seed, source.arn, progress.path, step, attempt, "map run"));
+  const arn = `arn:aws:states:${runtime.region}:${runtime.account}:mapRun:${source.machineName}/${state.label}:${uuid}`;
+  const started = history.add("MapRunStarted", branch.last, { mapRunArn: arn });
+  branch.last = started;
+  let items: readonly Json[];
   try {
-    list =
-      items ??
-      (state.itemReader === undefined ? [] : await readItems(state.itemReader, readerPlace, maxItems, world));
+    items = given ?? (await readItems(readerPlace, runtime));
   } catch (error) {
-    if (error instanceof StateError) thread.last = history.add("MapRunFailed", started, error.details);
+    if (error instanceof StateError) branch.last = history.add("MapRunFailed", started, error.details);
     throw error;
   }
   execution.record(progress, {
@@ -138,28 +123,25 @@ async function openMapRun(
     step,
     attempt,
     arn,
-    items: [...list],
+    items: [...items],
     last: started,
   });
-  return { arn, started, list };
+  return { arn, attempt, started, items };
 }
 
 /**
- * Fills `children`, in the order of the items.
+ * Runs the children and replaces those that have ended in `children`, which are in the order of the items.
  *
  * @returns States.ExceedToleratedFailureThreshold when too many failed
  */
 async function runChildren(
-  visit: MapVisit,
-  list: readonly Json[],
-  attempt: number,
-  mapRunArn: string,
+  entry: MapEntry,
+  { items, attempt }: MapRun,
   settings: Settings,
   children: ChildResult[],
 ): Promise<StateError | undefined> {
-  const { thread, state } = visit;
-  const { world, source } = thread.execution;
-  const cancellation = Cancellation.below(thread.cancellation);
+  const { branch } = entry;
+  const cancellation = Cancellation.below(branch.cancellation);
   const running = new Set<Execution>();
   let failedCount = 0;
   let failure: StateError | undefined;
@@ -168,58 +150,35 @@ async function runChildren(
     for (const child of running) child.abort(new StateError(undefined));
     cancellation.cancel();
   };
-  for (const [index] of list.entries()) children[index] = pendingChild(visit, mapRunArn, index);
-  const report = (status: "RUNNING" | "SUCCEEDED" | "FAILED" | "ABORTED") => {
-    const counts = countChildren(children, running.size, state.resultWriter.arguments !== undefined);
-    world.mapRuns.set({
-      mapRunArn,
-      executionArn: source.arn,
-      status,
-      maxConcurrency: Number.isFinite(settings.concurrency) ? settings.concurrency : 0,
-      toleratedFailureCount: settings.toleratedCount ?? 0,
-      toleratedFailurePercentage: settings.toleratedPercentage ?? 0,
-      redriveCount: source.redriveCount,
-      itemCounts: counts,
-      executionCounts: counts,
-    });
-  };
-  report("RUNNING");
   const run = async (index: number): Promise<void> => {
+    if (cancellation.isCancelled) return;
     try {
-      children[index] = await runChild(
-        visit,
-        list[index],
-        index,
-        attempt,
-        children[index],
-        cancellation,
-        running,
-      );
+      const item = { index, value: items[index] };
+      children[index] = await runChild(entry, attempt, item, children[index], cancellation, running);
       if (children[index].status === "SUCCEEDED" || cancellation.isCancelled) return;
       failedCount++;
-      if (!isTolerated(failedCount, list.length, settings)) {
-        failure = new StateError(
-          "States.ExceedToleratedFailureThreshold",
-          "The specified tolerated failure threshold was exceeded",
-        );
-        stop();
-      }
+      if (isTolerated(failedCount, items.length, settings)) return;
+      failure = new StateError(
+        "States.ExceedToleratedFailureThreshold",
+        "The specified tolerated failure threshold was exceeded",
+      );
+      stop();
     } catch (error) {
       if (cancellation.isCancelled) return;
       broken ??= { error };
       stop();
     }
   };
-  await runPool(list.length, settings.concurrency, cancellation, { open: () => {}, run });
+  const limit = pLimit(settings.concurrency);
+  await Promise.all(items.map((_, index) => limit(run, index)));
   cancellation.release();
   if (broken !== undefined) throw broken.error;
-  report(failure !== undefined ? "FAILED" : thread.cancellation.isCancelled ? "ABORTED" : "SUCCEEDED");
-  thread.cancellation.check();
+  branch.cancellation.check();
   return failure;
 }
 
 /**
- * Each limit that is given counts by itself; with none, nothing is tolerated.
+ * Each limit that is given counts by itself; without a limit, no failure is tolerated.
  *
  * @param failed children that did not succeed so far
  */
@@ -234,22 +193,20 @@ function isTolerated(
 }
 
 async function runChild(
-  visit: MapVisit,
-  value: Json,
-  index: number,
+  entry: MapEntry,
   attempt: number,
+  item: { readonly index: number; readonly value: Json },
   pending: ChildResult,
   cancellation: Cancellation,
   running: Set<Execution>,
 ): Promise<ChildResult> {
-  const { thread, state, step } = visit;
-  const { execution: parent } = thread;
-  const { clock } = parent.world;
-  const progress = threadBelow(thread.progress, step, attempt, index);
-  const input =
-    state.itemSelector === undefined
-      ? toPayload(value)
-      : toPayload(await evaluate(visit, state.itemSelector, { item: { index, value } }));
+  const { branch, state, step } = entry;
+  const { execution: parent } = branch;
+  const { clock, children } = parent.runtime;
+  const progress = branchBelow(branch.progress, step, attempt, item.index);
+  const input = toPayload(
+    state.itemSelector === undefined ? item.value : await evaluate(entry, state.itemSelector, { item }),
+  );
   const known = progress.done;
   if (known !== undefined)
     return {
@@ -257,15 +214,12 @@ async function runChild(
       input,
       status: known.failed === undefined ? "SUCCEEDED" : "FAILED",
       output: known.output === undefined ? undefined : parsePayload(known.output),
-      error: known.failed === undefined ? undefined : new StateError(known.failed.error, known.failed.cause),
+      error: known.failed && new StateError(known.failed.error, known.failed.cause),
       startMs: known.startMs,
       stopMs: known.stopMs,
     };
-  const before = parent.recorder.eventsOf(progress.path);
-  const isRedriven = ENDED.has(before.at(-1)?.type ?? "");
-  const redriveCount =
-    before.filter(({ type }) => type === "ExecutionRedriven").length + (isRedriven ? 1 : 0);
-  const startMs = before.length === 0 ? clock.now() : Date.parse(before[0].timestamp);
+  const [first] = parent.recorder.eventsOf(progress.path);
+  const startMs = first === undefined ? clock.now() : Date.parse(first.timestamp);
   const child = new Execution(
     {
       arn: pending.executionArn,
@@ -277,21 +231,22 @@ async function runChild(
       input,
       startMs,
       progress,
-      redriveCount,
     },
-    parent.world,
+    parent.runtime,
     parent.recorder,
     cancellation,
   );
-  if (isRedriven) child.history.add("ExecutionRedriven", before.length, { redriveCount });
-  parent.world.children.set(child.source.arn, child);
-  running.add(child);
-  try {
-    await child.run();
-  } finally {
-    running.delete(child);
+  children.set(child.source.arn, child);
+  // A runner may have been killed between a child's last event and the record of its end.
+  if (!child.restoreEnd()) {
+    running.add(child);
+    try {
+      await child.run();
+    } finally {
+      running.delete(child);
+    }
   }
-  // The parent ended: so does the child. When only the runner closes, both stay open.
+  // The child ends with its parent. When only the runner closes, both stay open.
   if (child.status === "RUNNING" && parent.status !== "RUNNING") child.abort(new StateError(undefined));
   if (child.status === "RUNNING") return { ...pending, input };
   const stopMs = child.stopMs ?? clock.now();
@@ -300,21 +255,19 @@ async function runChild(
     parent.record(progress, {
       kind: "done",
       path: progress.path,
-      ...(output !== undefined && { output: output.text }),
-      ...(error !== undefined && { failed: error.details }),
+      output: output?.text,
+      failed: error?.details,
       startMs,
       stopMs,
       last: child.history.events.length,
     });
-  return { ...pending, input, status, output, error, startMs, stopMs, redriveCount };
+  return { ...pending, input, status, output, error, startMs, stopMs };
 }
 
-const ENDED = new Set(["ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"]);
-
-function pendingChild({ thread, state }: MapVisit, mapRunArn: string, index: number): ChildResult {
-  const { source, world } = thread.execution;
+function pendingChild({ branch, state }: MapEntry, mapRunArn: string, index: number): ChildResult {
+  const { source, runtime } = branch.execution;
   const name = formatUuid(deriveSeed(mapRunArn, index));
-  const place = `arn:aws:states:${world.region}:${world.account}`;
+  const place = `arn:aws:states:${runtime.region}:${runtime.account}`;
   return {
     executionArn: `${place}:execution:${source.machineName}/${state.label}:${name}`,
     machineArn: `${place}:stateMachine:${source.machineName}/${state.label}`,
@@ -325,21 +278,5 @@ function pendingChild({ thread, state }: MapVisit, mapRunArn: string, index: num
     error: undefined,
     startMs: undefined,
     stopMs: undefined,
-    redriveCount: 0,
-  };
-}
-
-function countChildren(children: readonly ChildResult[], running: number, isExported: boolean): MapRunCounts {
-  const counts = { PENDING: 0, SUCCEEDED: 0, FAILED: 0, TIMED_OUT: 0, ABORTED: 0 };
-  for (const { status } of children) counts[status]++;
-  return {
-    pending: counts.PENDING - running,
-    running,
-    succeeded: counts.SUCCEEDED,
-    failed: counts.FAILED,
-    timedOut: counts.TIMED_OUT,
-    aborted: counts.ABORTED,
-    total: children.length,
-    resultsWritten: isExported ? counts.SUCCEEDED + counts.FAILED : counts.SUCCEEDED,
   };
 }

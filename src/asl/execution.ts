@@ -1,25 +1,25 @@
-// One execution, of a state machine or of one item of a Distributed Map: its input, history, progress and end. What
-// holds: after the event that ends it nothing is recorded.
+// One execution, of a state machine or of one item of a Distributed Map: its input, history, progress and end. Nothing
+// is recorded after the event that ends it.
 import { deriveSeed } from "../random/seed.ts";
 import { RandomStream } from "../random/stream.ts";
+import { Branch } from "./branch.ts";
 import { Cancellation, Cancelled } from "./cancellation.ts";
 import { History, type HistoryEvent, HistoryFull } from "./history.ts";
 import { type Payload, parsePayload } from "./json-value.ts";
 import { randomFunctions } from "./jsonata-functions.ts";
 import type { StateScope } from "./machine.ts";
-import { applyToThread, type ProgressRecord, type ThreadProgress } from "./progress.ts";
+import { applyToBranch, type BranchProgress, type ProgressRecord } from "./progress.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
 import { StateError } from "./state-error.ts";
-import { Thread } from "./thread.ts";
-import type { World } from "./world.ts";
 
 export type ExecutionStatus = "RUNNING" | "SUCCEEDED" | "FAILED" | "TIMED_OUT" | "ABORTED";
 
-/** What writes an execution down. */
+/** Writes an execution down. */
 export interface Recorder {
   record(record: ProgressRecord): void;
-  /** @param path of the execution's top thread: `""`, or that of an item */
+  /** @param path of the execution's top branch: `""`, or that of an item */
   event(path: string, event: HistoryEvent): void;
-  /** The list that an execution goes on with. */
+  /** The events recorded so far; the execution adds its own to this list. */
   eventsOf(path: string): HistoryEvent[];
 }
 
@@ -32,13 +32,12 @@ export interface ExecutionSource {
   readonly timeoutSeconds: number | undefined;
   readonly input: Payload;
   readonly startMs: number;
-  readonly progress: ThreadProgress;
-  readonly redriveCount: number;
+  readonly progress: BranchProgress;
 }
 
 export class Execution {
   readonly source: ExecutionSource;
-  readonly world: World;
+  readonly runtime: RuntimeContext;
   readonly history: History;
   readonly cancellation: Cancellation;
   readonly recorder: Recorder;
@@ -48,25 +47,25 @@ export class Execution {
   output: Payload | undefined;
   error: StateError | undefined;
   stopMs: number | undefined;
-  /** What broke the execution off outside of its own run, in a timer. */
+  /** The error that broke the execution off in a timer, outside of its own run. */
   #broken: { readonly error: unknown } | undefined;
 
-  constructor(source: ExecutionSource, world: World, recorder: Recorder, parent?: Cancellation) {
+  constructor(source: ExecutionSource, runtime: RuntimeContext, recorder: Recorder, parent?: Cancellation) {
     this.source = source;
-    this.world = world;
+    this.runtime = runtime;
     this.recorder = recorder;
     this.cancellation = parent === undefined ? new Cancellation() : Cancellation.below(parent);
-    this.history = new History(world.clock, {
-      limit: world.limits.historyEvents,
+    this.history = new History(runtime.clock, {
+      limit: runtime.limits.historyEvents,
       events: recorder.eventsOf(source.progress.path),
       onEvent: event => recorder.event(source.progress.path, event),
     });
   }
 
-  /** `$random` and `$uuid`, and the jitter of retriers. Another one after each restart: numbers must not repeat. */
+  /** For `$random`, `$uuid` and the jitter of retriers. Each restart has another one: numbers must not repeat. */
   get random(): RandomStream {
     this.#random ??= new RandomStream(
-      deriveSeed(this.world.seed, this.source.arn, this.history.events.length),
+      deriveSeed(this.runtime.seed, this.source.arn, this.history.events.length),
     );
     return this.#random;
   }
@@ -77,43 +76,44 @@ export class Execution {
   }
 
   /** Writes a record and takes it into the tree. */
-  record(thread: ThreadProgress, record: Exclude<ProgressRecord, { readonly kind: "redriven" }>): void {
-    applyToThread(thread, record);
+  record(branch: BranchProgress, record: ProgressRecord): void {
+    applyToBranch(branch, record);
     this.recorder.record(record);
   }
 
   /**
    * Runs to the end, from where the progress stands.
    *
-   * @throws what is neither a state's failure nor an end: a bug, a full disk. The execution stays open then.
+   * @throws any error that is neither a state's failure nor an end: a bug, a full disk. The execution stays open then.
    */
   async run(): Promise<void> {
-    const { clock } = this.world;
+    const { clock } = this.runtime;
     const { source, history } = this;
     const timer =
       source.timeoutSeconds === undefined
         ? undefined
-        : clock.at(timeoutStart(source, history.events) + source.timeoutSeconds * 1000, () => this.timeOut());
-    const thread = new Thread({
+        : clock.at(source.startMs + source.timeoutSeconds * 1000, () => this.timeOut());
+    const branch = new Branch({
       execution: this,
       progress: source.progress,
       cancellation: this.cancellation,
-      last: lastEventOf(source.progress, history.events),
+      // The first state points to event 0, as AWS has it.
+      last: source.progress.exited?.last ?? 0,
     });
     try {
       if (history.events.length === 0)
         history.add("ExecutionStarted", 0, {
           input: source.input.text,
           inputDetails: { truncated: false },
-          roleArn: roleArn(this.world),
+          roleArn: roleArn(this.runtime),
         });
-      const output = await this.world.runStates(source.scope, source.input, thread);
+      const output = await this.runtime.runStates(source.scope, source.input, branch);
       if (this.status === "RUNNING") {
         this.output = output;
-        this.#end("SUCCEEDED", thread.last, { output: output.text, outputDetails: { truncated: false } });
+        this.#end("SUCCEEDED", branch.last, { output: output.text, outputDetails: { truncated: false } });
       }
     } catch (error) {
-      if (error instanceof StateError && this.status === "RUNNING") this.#fail(error, thread.last);
+      if (error instanceof StateError && this.status === "RUNNING") this.#fail(error, branch.last);
       else if (error instanceof HistoryFull && this.status === "RUNNING")
         this.#fail(historyFull(), history.events.length);
       else if (!(error instanceof Cancelled || error instanceof StateError || error instanceof HistoryFull))
@@ -125,7 +125,7 @@ export class Execution {
     if (this.#broken !== undefined) throw this.#broken.error;
   }
 
-  /** Takes over the end that its history has. @returns whether it has one */
+  /** Takes over the end of an execution whose history has one. @returns whether it has one */
   restoreEnd(): boolean {
     const newest = this.history.events.at(-1);
     const status = STATUSES.find(one => END_EVENTS[one] === newest?.type);
@@ -167,7 +167,7 @@ export class Execution {
 
   #end(status: Exclude<ExecutionStatus, "RUNNING">, previousEventId: number, details: object): void {
     this.status = status;
-    this.stopMs = this.world.clock.now();
+    this.stopMs = this.runtime.clock.now();
     this.history.end(END_EVENTS[status], previousEventId, details);
   }
 }
@@ -180,21 +180,8 @@ const END_EVENTS: Readonly<Record<Exclude<ExecutionStatus, "RUNNING">, string>> 
 };
 const STATUSES = Object.keys(END_EVENTS) as (keyof typeof END_EVENTS)[];
 
-/** A redrive has the whole time again. */
-function timeoutStart({ startMs }: ExecutionSource, events: readonly HistoryEvent[]): number {
-  const redriven = events.findLast(({ type }) => type === "ExecutionRedriven");
-  return redriven === undefined ? startMs : Date.parse(redriven.timestamp);
-}
-
-export function roleArn({ account }: World): string {
+export function roleArn({ account }: RuntimeContext): string {
   return `arn:aws:iam::${account}:role/local`;
-}
-
-/** The first state points to event 0, as AWS has it; after a restart or redrive it points to what is there. */
-function lastEventOf({ exited }: ThreadProgress, events: readonly HistoryEvent[]): number {
-  if (exited !== undefined) return exited.last;
-  const newest = events.at(-1);
-  return newest?.type === "ExecutionRedriven" ? newest.id : 0;
 }
 
 function historyFull(): StateError {

@@ -1,20 +1,18 @@
-// The executions that a runner holds: those that were started in it, and those whose journals it found.
+// The executions of a runner: those started in it, and those whose journals it found.
 import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
 import { Execution } from "./execution.ts";
 import type { HistoryEvent } from "./history.ts";
-import { type JournalContents, JournalFile, listJournals } from "./journal-file.ts";
+import { JournalFile, listJournals } from "./journal-file.ts";
 import { parsePayload } from "./json-value.ts";
 import { loadDefinition } from "./load-definition.ts";
 import type { Machine } from "./machine.ts";
-import { applyRecord, emptyProgress, type ThreadProgress } from "./progress.ts";
+import { applyRecord, type BranchProgress, emptyProgress } from "./progress.ts";
 import { RunRecorder } from "./run-recorder.ts";
-import type { World } from "./world.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
 
 interface Entry {
-  readonly machine: Machine;
   readonly recorder: RunRecorder;
-  readonly progress: ThreadProgress;
   readonly startedBy: string | undefined;
   readonly execution: Execution;
   /** Settles when the execution has ended or the runner has closed. */
@@ -30,18 +28,18 @@ interface Head {
 }
 
 export class Executions {
-  readonly #world: World;
+  readonly #runtime: RuntimeContext;
   readonly #folder: string | undefined;
   readonly #onEvent: ((executionArn: string, event: HistoryEvent) => void) | undefined;
   readonly #entries = new Map<string, Entry>();
 
-  /** @param folder of their journals; none is kept without */
+  /** @param folder of their journals; without it none is kept */
   constructor(
-    world: World,
+    runtime: RuntimeContext,
     folder: string | undefined,
     onEvent: ((executionArn: string, event: HistoryEvent) => void) | undefined,
   ) {
-    this.#world = world;
+    this.#runtime = runtime;
     this.#folder = folder;
     this.#onEvent = onEvent;
   }
@@ -64,7 +62,7 @@ export class Executions {
   /** @param head with an ARN that is free */
   start(machine: Machine, head: Omit<Head, "startMs">): void {
     const { arn, name, input, startedBy } = head;
-    const startMs = this.#world.clock.now();
+    const startMs = this.#runtime.clock.now();
     const journal =
       this.#folder === undefined
         ? undefined
@@ -72,12 +70,12 @@ export class Executions {
             kind: "execution",
             format: 1,
             ...{ arn, machine: machine.name, definition: machine.definition, name, input, startMs },
-            ...(startedBy !== undefined && { startedBy }),
+            startedBy,
           });
-    this.#enter(machine, { ...head, startMs }, this.#recorder(arn, journal), emptyProgress(), 0);
+    this.#enter(machine, { ...head, startMs }, this.#recorder(arn, journal), emptyProgress());
   }
 
-  /** Goes on with those whose journals lie in the folder. @throws InputError for a corrupt journal */
+  /** Goes on with the executions whose journals lie in the folder. @throws InputError for a corrupt journal */
   reopen(): void {
     if (this.#folder === undefined) return;
     for (const path of listJournals(this.#folder)) {
@@ -88,26 +86,15 @@ export class Executions {
       const progress = emptyProgress();
       for (const record of contents.records) applyRecord(progress, record);
       const machine = loadDefinition(head.machine, head.definition);
-      this.#enter(machine, head, this.#recorder(head.arn, journal, events), progress, redrivesOf(contents));
+      this.#enter(machine, head, this.#recorder(head.arn, journal, events), progress);
     }
-  }
-
-  /** One that has ended goes on from the state that failed. */
-  redrive(arn: string): void {
-    const { machine, execution, progress, recorder, startedBy } = this.get(arn);
-    const { source } = execution;
-    const record = { kind: "redriven", timeMs: this.#world.clock.now() } as const;
-    recorder.record(record);
-    applyRecord(progress, record);
-    const head = { ...source, input: source.input.text, startedBy };
-    this.#enter(machine, head, recorder, progress, source.redriveCount + 1, true);
   }
 
   forget(arn: string): void {
     this.#entries.delete(arn);
   }
 
-  /** Ends their work, not them. */
+  /** Ends the work of every execution. None of them ends by it: each goes on when its journal is opened again. */
   cancel(): void {
     for (const { execution } of this.#entries.values()) execution.cancellation.cancel();
   }
@@ -121,48 +108,33 @@ export class Executions {
     journal: JournalFile | undefined,
     events?: ReadonlyMap<string, HistoryEvent[]>,
   ): RunRecorder {
-    return new RunRecorder(journal, {
-      ...(events !== undefined && { events }),
-      onEvent: (path, event) => {
-        if (path === "") this.#onEvent?.(arn, event);
-      },
-    });
+    const onEvent = (path: string, event: HistoryEvent) => {
+      if (path === "") this.#onEvent?.(arn, event);
+    };
+    return new RunRecorder(journal, onEvent, events);
   }
 
-  #enter(
-    machine: Machine,
-    head: Head,
-    recorder: RunRecorder,
-    progress: ThreadProgress,
-    redriveCount: number,
-    isRedriven = false,
-  ): void {
+  #enter(machine: Machine, head: Head, recorder: RunRecorder, progress: BranchProgress): void {
     const { arn, name, input, startMs, startedBy } = head;
     const execution = new Execution(
       {
-        ...{ arn, name, startMs, progress, redriveCount },
-        machineArn: `arn:aws:states:${this.#world.region}:${this.#world.account}:stateMachine:${machine.name}`,
+        ...{ arn, name, startMs, progress },
+        machineArn: `arn:aws:states:${this.#runtime.region}:${this.#runtime.account}:stateMachine:${machine.name}`,
         machineName: machine.name,
         scope: machine,
         timeoutSeconds: machine.timeoutSeconds,
         input: parsePayload(input),
       },
-      this.#world,
+      this.#runtime,
       recorder,
     );
-    if (isRedriven)
-      execution.history.add("ExecutionRedriven", execution.history.events.length, { redriveCount });
     const isOver = execution.restoreEnd();
     const whenOver = isOver
       ? Promise.resolve()
       : Promise.resolve()
           .then(() => execution.run())
           .finally(() => recorder.close());
-    this.#entries.set(arn, { machine, recorder, progress, startedBy, execution, whenOver });
-    if (!isOver) this.#world.track(whenOver);
+    this.#entries.set(arn, { recorder, startedBy, execution, whenOver });
+    if (!isOver) this.#runtime.track(whenOver);
   }
-}
-
-function redrivesOf({ records }: JournalContents): number {
-  return records.filter(({ kind }) => kind === "redriven").length;
 }

@@ -1,14 +1,14 @@
-// A folder of journals belongs to one runner at a time.
+// Locks a folder of journals for one runner.
 import { join } from "node:path";
 import { attributeFileError } from "../files/file-errors.ts";
 import { withFileLock } from "../files/file-lock.ts";
 import { makeFolders } from "../files/make-folders.ts";
 
 /**
- * Makes the folder where it is not there.
+ * Makes the folder where it is missing.
  *
- * @returns gives the folder free
- * @throws Failure StoreUnavailable when it cannot be used or another runner has it
+ * @returns unlocks the folder
+ * @throws Failure StoreUnavailable when the folder cannot be used or another runner has it
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const release = Promise.withResolvers<void>();

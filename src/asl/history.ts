@@ -1,4 +1,4 @@
-// The history of an execution in the shape of GetExecutionHistory, with its limit: event 25,000 is the failure itself
+// The history of an execution in the shape of GetExecutionHistory, with its limit: the failure itself is event 25,000
 // (measured: floci-io/floci#2734).
 import type { Clock } from "./clock.ts";
 
@@ -11,18 +11,18 @@ export interface HistoryEvent {
   /** ISO 8601 */
   readonly timestamp: string;
   readonly type: string;
-  /** `taskFailedEventDetails` and its like; see `detailsKey`. */
+  /** Details under a key per type, such as `taskFailedEventDetails`; see `detailsKey`. */
   readonly [details: string]: unknown;
 }
 
-/** Thrown when the next event would be the last one that fits: nothing catches it but the execution itself. */
+/** Thrown when the next event would be the last one that fits. Only the execution itself catches it. */
 export class HistoryFull extends Error {
   override readonly name = "HistoryFull";
 }
 
 const keys = new Map<string, string>();
 
-/** Under which key the details of an event stand: all `…StateEntered` share one, all `…StateExited` another. */
+/** The key of an event's details: all `…StateEntered` share one, all `…StateExited` another. */
 function detailsKey(type: string): string {
   let key = keys.get(type);
   if (key === undefined) {
@@ -51,7 +51,7 @@ export class History {
       onEvent,
     }: {
       readonly limit: number;
-      /** The list to go on with; events are added to it. */
+      /** The events so far; new ones are appended to this list. */
       readonly events: HistoryEvent[];
       readonly onEvent: (event: HistoryEvent) => void;
     },
@@ -72,7 +72,7 @@ export class History {
     return this.#push(type, previousEventId, details);
   }
 
-  /** The event that ends the execution; there is always a place for it. */
+  /** Adds the event that ends the execution; there is always a place for it. */
   end(type: string, previousEventId: number, details?: object): number {
     return this.#push(type, previousEventId, details);
   }

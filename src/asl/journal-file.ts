@@ -1,6 +1,7 @@
-// One file per execution, a record per line, only ever appended to: what a killed runner needs to go on. A record is in
-// the file before anything that follows from it happens, so a result that is recorded is never worked out again; work
-// that was under way without a record is done again. Survives a killed process; a stopped machine may lose the end.
+// A killed runner goes on from its journals: one file per execution, one record per line, only ever appended to. A
+// record is in the file before anything that follows from it happens, so the runner never repeats work whose result is
+// recorded; it repeats work that was under way without a record. Journals survive a killed process; when the machine
+// stops, the end may be lost.
 import {
   closeSync,
   ftruncateSync,
@@ -23,7 +24,7 @@ export const JournalHead = z.strictObject({
   format: z.literal(1),
   arn: z.string(),
   machine: z.string(),
-  /** As it was when the execution started: a restart and a redrive go on with it. */
+  /** The definition at the start of the execution: a restart goes on with it. */
   definition: z.custom<Json>(value => value !== undefined),
   name: z.string(),
   input: z.string(),
@@ -43,13 +44,13 @@ const Line = z.union([EventRecord, ProgressRecord]);
 export interface JournalContents {
   readonly head: JournalHead;
   readonly records: readonly ProgressRecord[];
-  /** By path of the execution's top thread. */
+  /** By path of the execution's top branch: `""`, or that of a Distributed Map's child. */
   readonly events: ReadonlyMap<string, HistoryEvent[]>;
 }
 
 export class JournalFile {
   readonly #path: string;
-  /** undefined while it is closed: a run of many executions would else hold as many files. */
+  /** undefined while it is closed, so that a run of many executions does not hold as many open files. */
   #file: number | undefined;
 
   private constructor(path: string, file: number | undefined) {
@@ -71,7 +72,7 @@ export class JournalFile {
   }
 
   /**
-   * Opens a journal to go on with it. A last line that a killed process left half written is cut off.
+   * Opens a journal to go on with it, and cuts off a last line that a killed process left half written.
    *
    * @returns undefined when not even its first line is whole: nothing had begun
    * @throws InputError naming the line that is no record
@@ -108,7 +109,7 @@ export class JournalFile {
     this.#file = undefined;
   }
 
-  /** One call of the system per record: when it returned, the record outlives this process. */
+  /** Makes one system call per record: once it has returned, the record outlives this process. */
   #append(line: object): void {
     const bytes = Buffer.from(`${JSON.stringify(line)}\n`);
     try {
@@ -121,7 +122,7 @@ export class JournalFile {
 }
 
 /**
- * Reads a journal, also one that a runner is writing.
+ * Reads a journal, also while a runner is writing it.
  *
  * @returns undefined when not even its first line is whole. @throws InputError naming the line that is no record
  */
@@ -130,7 +131,7 @@ export function readJournal(path: string): JournalContents | undefined {
   return whole.length === 0 ? undefined : parseWhole(path, whole);
 }
 
-/** Up to the end of the last whole line. */
+/** Reads up to the end of the last whole line. */
 function readWhole(path: string): Buffer {
   try {
     const bytes = readFileSync(path);
@@ -144,7 +145,7 @@ function parseWhole(path: string, whole: Buffer): JournalContents {
   return parseLines(path, whole.subarray(0, -1).toString("utf8").split("\n"));
 }
 
-/** Paths of all journals in a folder. */
+/** Paths of the journals in a folder. */
 export function listJournals(folder: string): string[] {
   return readdirSync(folder)
     .filter(name => name.endsWith(".jsonl"))

@@ -1,5 +1,5 @@
-// Values that states hand to each other. A payload keeps its text beside its value: histories, size limits and
-// journals need the text at every step, and making it once is most of what a state costs.
+// Values that states pass to each other. A payload keeps its text beside its value, because histories, size limits and
+// journals need the text at every step, and making it is most of the cost of a state.
 
 export type Json =
   | null
@@ -20,7 +20,7 @@ export function toPayload(value: Json): Payload {
   return { value, text: JSON.stringify(value) };
 }
 
-/** @param text JSON that we wrote ourselves, or that was checked before */
+/** @param text JSON that we wrote or checked ourselves */
 export function parsePayload(text: string): Payload {
   return { value: JSON.parse(text) as Json, text };
 }
@@ -29,7 +29,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Bytes of UTF-8, the unit of Step Functions' limits. Most texts are far below a limit; those are not counted. */
+/** Compares in bytes of UTF-8, the unit of Step Functions' limits, and counts them only near the limit. */
 export function exceedsBytes(text: string, limit: number): boolean {
   if (text.length > limit) return true;
   // A UTF-16 unit takes at most three bytes of UTF-8.

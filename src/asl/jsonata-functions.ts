@@ -1,5 +1,5 @@
-// The functions that Step Functions adds to JSONata, with its names and limits. `$eval` is taken away: an expression
-// made at run time could not be checked when the machine is loaded.
+// The functions that Step Functions adds to JSONata, with its names and limits. Like Step Functions, we have no `$eval`:
+// an expression made at run time could not be checked when the machine is loaded.
 // Source: Step Functions developer guide, "JSONata functions provided by Step Functions".
 import { createHash } from "node:crypto";
 import { deriveSeed } from "../random/seed.ts";
@@ -17,7 +17,7 @@ const HASHES: Readonly<Record<string, string>> = {
   "SHA-512": "sha512",
 };
 
-/** The added functions whose results depend on their arguments alone, with their JSONata signatures. */
+/** The pure functions among them, with their JSONata signatures. */
 export const PURE_FUNCTIONS: readonly (readonly [string, (...args: never[]) => unknown, string])[] = [
   ["partition", partition, "<an:a>"],
   ["range", range, "<nnn:x>"],
@@ -25,7 +25,7 @@ export const PURE_FUNCTIONS: readonly (readonly [string, (...args: never[]) => u
   ["parse", parse, "<s-:x>"],
 ];
 
-/** `$random` and `$uuid` draw from the execution's own stream, so that a run with a seed can be repeated. */
+/** `$random` and `$uuid` draw from the execution's own stream, so that a run with a seed is repeatable. */
 export function randomFunctions(stream: RandomStream): Readonly<Record<string, (seed?: number) => unknown>> {
   return {
     random: (seed?: number) =>
@@ -59,7 +59,7 @@ function partition(list: readonly Json[], size: number): Json[][] {
   return parts;
 }
 
-/** A list of one is that one, as for every JSONata sequence (recorded on AWS: `$range(1, 9, 9)` is `1`). */
+/** Returns a list of one as its element, like every JSONata sequence (recorded on AWS: `$range(1, 9, 9)` is `1`). */
 function range(first: number, last: number, step: number): number | number[] {
   const [from, to, by] = [first, last, step].map(Math.round);
   if (by === 0) throw new RangeError("$range: the step must not be 0");

@@ -1,4 +1,4 @@
-// From the text of a definition to a machine that can run. Every error says which state it is in and the path to it.
+// Makes a machine that can run of the text of a definition. Every error names the state and the path to the fault.
 import type { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import {
@@ -28,16 +28,16 @@ import { compileTemplate, type Template } from "./value-template.ts";
 /** Limit of CreateStateMachine. */
 const LONGEST_DEFINITION = 1024 * 1024;
 
-/** What is passed down: where we are, and what must be unique or visible in there. */
+/** Passed down while loading: where we are, and which names are taken or visible there. */
 interface Position {
   /** `machine NAME` */
   readonly machine: string;
   /** `States.Train` */
   readonly path: string;
   readonly isJsonata: boolean;
-  /** Names of all states of the machine so far. */
+  /** Names of the states loaded so far. */
   readonly names: Set<string>;
-  /** Variables of the scopes around, as far as they can be seen from here. */
+  /** Variables of the scopes around that are visible here. */
   readonly outerVariables: ReadonlySet<string>;
 }
 
@@ -130,7 +130,7 @@ function* targets(state: State): Generator<readonly [string, string]> {
     for (const [index, catcher] of state.catchers.entries()) yield [`Catch[${index}].Next`, catcher.next];
 }
 
-/** What a state and its rules assign. What only a catcher assigns may have another's name (recorded on AWS). */
+/** Variables that a state and its rules assign. A catcher may assign a name of another scope (recorded on AWS). */
 function assignedNames(state: unknown): string[] {
   if (!isJsonObject(state)) return [];
   const places = [state, ...(Array.isArray(state.Choices) ? state.Choices : [])];
@@ -189,26 +189,11 @@ function build(name: string, raw: RawState, position: Position, where: string): 
         resource: parseResource(raw.Resource, `${where}.Resource`),
         arguments: template(raw.Arguments, "Arguments"),
         timeoutSeconds: template(raw.TimeoutSeconds as Json | undefined, "TimeoutSeconds"),
-        heartbeatSeconds: template(raw.HeartbeatSeconds as Json | undefined, "HeartbeatSeconds"),
       };
     case "Choice":
       return buildChoice(name, raw, where);
-    case "Wait": {
-      if ((raw.Seconds === undefined) === (raw.Timestamp === undefined))
-        throw new InputError({
-          what: "invalid Wait",
-          where,
-          expected: "expected either Seconds or Timestamp",
-        });
-      return {
-        type: "Wait",
-        ...step(raw),
-        until:
-          raw.Seconds !== undefined
-            ? { kind: "seconds", template: template(raw.Seconds as Json, "Seconds") }
-            : { kind: "timestamp", template: template(raw.Timestamp as Json, "Timestamp") },
-      };
-    }
+    case "Wait":
+      return { type: "Wait", ...step(raw), seconds: template(raw.Seconds as Json, "Seconds") };
     case "Succeed":
       return { type: "Succeed", name, output: template(raw.Output, "Output") };
     case "Fail":
@@ -267,64 +252,20 @@ function buildMap(name: string, raw: RawState & { Type: "Map" }, position: Posit
     `${position.path}.ItemProcessor`,
     name,
   );
-  const isDistributed = processor.ProcessorConfig?.Mode === "DISTRIBUTED";
-  if (!isDistributed)
-    for (const field of ["ItemReader", "ResultWriter", "Label"] as const)
-      if (raw[field] !== undefined)
-        throw new InputError({
-          what: `${field} in an inline Map`,
-          where: `${where}.${field}`,
-          expected: "expected it only with ProcessorConfig.Mode DISTRIBUTED",
-        });
   if (raw.ItemReader !== undefined && raw.Items !== undefined)
     throw new InputError({ what: "Items and ItemReader", where, expected: "expected one of them" });
-  const { ItemReader: reader, ResultWriter: writer } = raw;
-  if (writer !== undefined && writer.Resource === undefined && writer.WriterConfig === undefined)
-    throw new InputError({
-      what: "empty ResultWriter",
-      where: `${where}.ResultWriter`,
-      expected: "expected Resource and Arguments, or WriterConfig",
-    });
-  if ((writer?.Resource === undefined) !== (writer?.Arguments === undefined))
-    throw new InputError({
-      what: "incomplete ResultWriter",
-      where: `${where}.ResultWriter`,
-      expected: "expected Resource and Arguments together",
-    });
   const template = (value: unknown, field: string) =>
     value === undefined ? undefined : compileTemplate(value as Json, field, `${where}.${field}`);
-  // A child of a Distributed Map cannot see the variables of its parent.
-  const inside = isDistributed ? { ...position, outerVariables: new Set<string>() } : position;
+  // A child cannot see the variables of its parent.
+  const inside = { ...position, outerVariables: new Set<string>() };
   const { ProcessorConfig: _, ...scope } = processor;
   return {
     type: "Map" as const,
-    isDistributed,
     label: raw.Label ?? defaultLabel(name),
     items: template(raw.Items, "Items"),
     itemSelector: template(raw.ItemSelector, "ItemSelector"),
-    itemReader:
-      reader === undefined
-        ? undefined
-        : {
-            kind:
-              "InputType" in (reader.ReaderConfig ?? {})
-                ? (reader.ReaderConfig as { InputType: "JSON" | "JSONL" }).InputType
-                : ("LIST" as const),
-            arguments: compileTemplate(
-              reader.Arguments,
-              "ItemReader/Arguments",
-              `${where}.ItemReader.Arguments`,
-            ),
-            maxItems: template(reader.ReaderConfig?.MaxItems, "ItemReader/ReaderConfig/MaxItems"),
-          },
-    resultWriter: {
-      arguments: template(writer?.Arguments, "ResultWriter/Arguments"),
-      outputType: writer?.WriterConfig?.OutputType ?? ("JSON" as const),
-      // Developer guide, "ResultWriter": NONE when results are exported, COMPACT when they stay in the output.
-      transformation:
-        writer?.WriterConfig?.Transformation ??
-        (writer?.Resource === undefined ? ("COMPACT" as const) : ("NONE" as const)),
-    },
+    readerArguments: template(raw.ItemReader?.Arguments, "ItemReader/Arguments"),
+    writerArguments: template(raw.ResultWriter?.Arguments, "ResultWriter/Arguments"),
     maxConcurrency: template(raw.MaxConcurrency, "MaxConcurrency"),
     toleratedFailureCount: template(raw.ToleratedFailureCount, "ToleratedFailureCount"),
     toleratedFailurePercentage: template(raw.ToleratedFailurePercentage, "ToleratedFailurePercentage"),

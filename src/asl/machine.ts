@@ -1,4 +1,4 @@
-// A state machine as it runs: checked, linked and with its expressions compiled (load-definition.ts makes it).
+// The types of a loaded state machine: checked, linked and with its expressions compiled (load-definition.ts).
 import type { Json } from "./json-value.ts";
 import type { Resource } from "./resource.ts";
 import type { Template } from "./value-template.ts";
@@ -54,7 +54,6 @@ export interface TaskState extends Step, Failing {
   readonly resource: Resource;
   readonly arguments: Template | undefined;
   readonly timeoutSeconds: Template | undefined;
-  readonly heartbeatSeconds: Template | undefined;
 }
 
 interface ChoiceRule {
@@ -68,13 +67,13 @@ export interface ChoiceState {
   readonly type: "Choice";
   readonly name: string;
   readonly rules: readonly ChoiceRule[];
-  /** Where it goes, and with what, when no rule holds. */
+  /** Taken when no rule holds. */
   readonly otherwise: Omit<ChoiceRule, "condition"> | undefined;
 }
 
-export interface WaitState extends Step {
+interface WaitState extends Step {
   readonly type: "Wait";
-  readonly until: { readonly kind: "seconds" | "timestamp"; readonly template: Template };
+  readonly seconds: Template;
 }
 
 interface SucceedState {
@@ -96,27 +95,15 @@ export interface ParallelState extends Step, Failing {
   readonly branches: readonly StateScope[];
 }
 
-export interface ItemReader {
-  readonly kind: "JSON" | "JSONL" | "LIST";
-  readonly arguments: Template;
-  readonly maxItems: Template | undefined;
-}
-
-export interface ResultWriter {
-  /** undefined: results stay in the state's output */
-  readonly arguments: Template | undefined;
-  readonly outputType: "JSON" | "JSONL";
-  readonly transformation: "NONE" | "COMPACT" | "FLATTEN";
-}
-
 export interface MapState extends Step, Failing {
   readonly type: "Map";
-  readonly isDistributed: boolean;
   readonly label: string;
   readonly items: Template | undefined;
   readonly itemSelector: Template | undefined;
-  readonly itemReader: ItemReader | undefined;
-  readonly resultWriter: ResultWriter;
+  /** undefined: the items come from the state */
+  readonly readerArguments: Template | undefined;
+  /** undefined: results stay in the state's output */
+  readonly writerArguments: Template | undefined;
   readonly maxConcurrency: Template | undefined;
   readonly toleratedFailureCount: Template | undefined;
   readonly toleratedFailurePercentage: Template | undefined;
@@ -132,12 +119,3 @@ export type State =
   | FailState
   | ParallelState
   | MapState;
-
-/** Of all levels. */
-export function taskStateNames(scope: StateScope): string[] {
-  return [...scope.states.values()].flatMap(state => {
-    if (state.type === "Task") return [state.name];
-    if (state.type === "Map") return taskStateNames(state.processor);
-    return state.type === "Parallel" ? state.branches.flatMap(taskStateNames) : [];
-  });
-}

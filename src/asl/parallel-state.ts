@@ -1,60 +1,59 @@
-// Parallel: every branch gets the same input; the first that fails ends the others.
+// Runs a Parallel state: every branch gets the same input; the first one that fails ends the others.
+import { Branch } from "./branch.ts";
 import { Cancellation, Cancelled } from "./cancellation.ts";
 import { type Payload, parsePayload, toPayload } from "./json-value.ts";
 import type { ParallelState, StateScope } from "./machine.ts";
-import { threadBelow } from "./progress.ts";
+import { branchBelow } from "./progress.ts";
 import { runRetrying } from "./retrying.ts";
+import { evaluate, finish, type Outcome, type StateEntry } from "./state-entry.ts";
 import { StateError } from "./state-error.ts";
-import { Thread } from "./thread.ts";
-import { evaluate, finish, type Outcome, type Visit } from "./visit.ts";
 
-type ParallelVisit = Visit & { readonly state: ParallelState };
+type ParallelEntry = StateEntry & { readonly state: ParallelState };
 
-export function runParallel(visit: ParallelVisit): Promise<Outcome> {
-  const { thread, state } = visit;
-  return runRetrying(visit, async ({ number, retryCount }) => {
+export function runParallel(entry: ParallelEntry): Promise<Outcome> {
+  const { branch, state } = entry;
+  return runRetrying(entry, async ({ number, retryCount }) => {
     const input =
       state.arguments === undefined
-        ? visit.input
-        : toPayload(await evaluate(visit, state.arguments, { retryCount }));
-    const { history } = thread.execution;
-    const started = history.add("ParallelStateStarted", thread.last);
-    thread.last = started;
-    const result = await runBranches(visit, input, number, started);
-    history.add("ParallelStateSucceeded", thread.last);
-    return finish(visit, state, result, { result: result.value, retryCount });
+        ? entry.input
+        : toPayload(await evaluate(entry, state.arguments, { retryCount }));
+    const { history } = branch.execution;
+    const started = history.add("ParallelStateStarted", branch.last);
+    branch.last = started;
+    const result = await runBranches(entry, input, number, started);
+    history.add("ParallelStateSucceeded", branch.last);
+    return finish(entry, state, result, { result: result.value, retryCount });
   });
 }
 
 async function runBranches(
-  visit: ParallelVisit,
+  { branch: outer, state, step }: ParallelEntry,
   input: Payload,
   attempt: number,
   started: number,
 ): Promise<Payload> {
-  const { thread, state } = visit;
-  const cancellation = Cancellation.below(thread.cancellation);
-  const threads = state.branches.map(
+  const cancellation = Cancellation.below(outer.cancellation);
+  const branches = state.branches.map(
     (_, index) =>
-      new Thread({
-        execution: thread.execution,
-        progress: threadBelow(thread.progress, visit.step, attempt, index),
+      new Branch({
+        execution: outer.execution,
+        progress: branchBelow(outer.progress, step, attempt, index),
         cancellation,
-        outer: thread,
+        outer,
         last: started,
       }),
   );
-  for (const branch of threads) thread.inner.set(branch, undefined);
+  outer.inner = branches;
   let failed: { readonly error: unknown } | undefined;
   const runs = state.branches.map(async (scope, index) => {
     try {
-      return await runBranch(scope, input, threads[index]);
+      return await runBranch(scope, input, branches[index]);
     } catch (error) {
       if (failed === undefined && !(error instanceof Cancelled)) {
         failed = { error };
         if (error instanceof StateError) {
-          thread.recordInnerAbort(threads[index].last);
-          thread.last = threads[index].last;
+          outer.recordInnerAbort(branches[index].last);
+          outer.last = branches[index].last;
         }
         cancellation.cancel();
       }
@@ -63,29 +62,30 @@ async function runBranches(
   });
   const outputs = await Promise.all(runs);
   cancellation.release();
-  thread.inner.clear();
+  outer.inner = [];
   if (failed !== undefined) throw failed.error;
-  thread.cancellation.check();
-  thread.last = Math.max(...threads.map(({ last }) => last));
+  outer.cancellation.check();
+  outer.last = Math.max(...branches.map(({ last }) => last));
   return toPayload(outputs.map(output => output?.value ?? null));
 }
 
-/** A branch that was through before a restart or redrive is not run again. */
-async function runBranch(scope: StateScope, input: Payload, thread: Thread): Promise<Payload> {
-  const { execution, progress } = thread;
+/** Takes the recorded output of a branch that had finished before a restart. */
+async function runBranch(scope: StateScope, input: Payload, branch: Branch): Promise<Payload> {
+  const { execution, progress } = branch;
   if (progress.done?.output !== undefined) {
-    thread.last = progress.done.last;
+    branch.last = progress.done.last;
     return parsePayload(progress.done.output);
   }
-  const startMs = execution.world.clock.now();
-  const output = await execution.world.runStates(scope, input, thread);
+  const { clock, runStates } = execution.runtime;
+  const startMs = clock.now();
+  const output = await runStates(scope, input, branch);
   execution.record(progress, {
     kind: "done",
     path: progress.path,
     output: output.text,
     startMs,
-    stopMs: execution.world.clock.now(),
-    last: thread.last,
+    stopMs: clock.now(),
+    last: branch.last,
   });
   return output;
 }

@@ -1,80 +1,67 @@
-// The files that a Distributed Map leaves in S3: results by status and a manifest, written last, that names them.
-// Layout: developer guide, "ResultWriter"; result files end in .json also when they hold JSON lines (floci PR#1823).
+// Writes the files that a Distributed Map leaves in S3: results by status, and a manifest that names them, written last.
+// Layout: developer guide, "ResultWriter".
+import { z } from "zod";
 import { Failure, InvariantError } from "../failure/errors.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { type ChildResult, describeChild, transformChild } from "./child-result.ts";
+import { type ChildResult, describeChild } from "./child-result.ts";
 import type { Json } from "./json-value.ts";
-import type { ResultWriter } from "./machine.ts";
-import { openBucket, parsePlace, WriterPlace } from "./s3-place.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
 import { StateError } from "./state-error.ts";
-import type { World } from "./world.ts";
+
+const Place = z.strictObject({ Bucket: z.string().min(1), Prefix: z.string().optional() });
 
 const FILES = {
-  SUCCEEDED: "SUCCEEDED",
-  FAILED: "FAILED",
-  TIMED_OUT: "FAILED",
-  ABORTED: "FAILED",
-  PENDING: "PENDING",
+  FAILED: ["FAILED", "TIMED_OUT", "ABORTED"],
+  PENDING: ["PENDING"],
+  SUCCEEDED: ["SUCCEEDED"],
 } as const;
 
 /**
- * @param place the writer's arguments, evaluated
+ * @param place the writer's evaluated arguments
  * @returns the output of the state: where the manifest is
  * @throws StateError States.ResultWriterFailed
  */
 export async function writeResults(
-  { outputType, transformation }: ResultWriter,
   place: Json,
   mapRunArn: string,
   children: readonly ChildResult[],
-  bucket: World["bucket"],
+  bucket: RuntimeContext["bucket"],
 ): Promise<Json> {
-  const { Bucket: name, Prefix: prefix = "" } = parsePlace(WriterPlace, place, "States.ResultWriterFailed");
-  const store = openBucket(bucket, name, "States.ResultWriterFailed");
+  const parsed = Place.safeParse(place);
+  if (!parsed.success) throw failed(z.prettifyError(parsed.error));
+  const { Bucket: name, Prefix: prefix = "" } = parsed.data;
+  const store = bucket(name);
+  if (store === undefined) throw failed("The specified bucket does not exist");
   const folder = [prefix.replace(/\/+$/, ""), mapRunArn.slice(mapRunArn.lastIndexOf(":") + 1)]
     .filter(part => part !== "")
     .join("/");
-  const files: Record<"FAILED" | "PENDING" | "SUCCEEDED", { Key: string; Size: number }[]> = {
-    FAILED: [],
-    PENDING: [],
-    SUCCEEDED: [],
-  };
-  for (const file of ["FAILED", "PENDING", "SUCCEEDED"] as const) {
-    const results = children
-      .filter(({ status }) => FILES[status] === file)
-      .flatMap(child =>
-        file === "SUCCEEDED" ? transformChild(child, transformation) : [describeChild(child)],
-      );
-    if (results.length === 0) continue;
+  const files: Record<string, readonly { readonly Key: string; readonly Size: number }[]> = {};
+  for (const [file, statuses] of Object.entries(FILES)) {
+    const ended = children.filter(({ status }) => (statuses as readonly string[]).includes(status));
     const key = `${folder}/${file}_0.json`;
-    const body = Buffer.from(
-      outputType === "JSONL"
-        ? results.map(result => `${JSON.stringify(result)}\n`).join("")
-        : JSON.stringify(results),
-    );
-    await replace(store, key, body);
-    files[file].push({ Key: key, Size: body.length });
+    const body = Buffer.from(JSON.stringify(ended.map(describeChild)));
+    if (ended.length > 0) await replace(store, key, body);
+    files[file] = ended.length > 0 ? [{ Key: key, Size: body.length }] : [];
   }
   const manifest = `${folder}/manifest.json`;
-  await replace(
-    store,
-    manifest,
-    Buffer.from(JSON.stringify({ DestinationBucket: name, MapRunArn: mapRunArn, ResultFiles: files })),
-  );
+  const text = JSON.stringify({ DestinationBucket: name, MapRunArn: mapRunArn, ResultFiles: files });
+  await replace(store, manifest, Buffer.from(text));
   return { MapRunArn: mapRunArn, ResultWriterDetails: { Bucket: name, Key: manifest } };
 }
 
-/** A redriven Map Run writes the same keys again. */
+/** A runner that was killed after it wrote a file writes the same key again when it goes on. */
 async function replace(store: ObjectStore, key: string, body: Uint8Array): Promise<void> {
   try {
-    for (let tries = 0; tries < 5; tries++) {
-      if ((await store.put(key, body, { ifNoneMatch: "*" })).written) return;
-      const held = await store.get(key);
-      if (held !== undefined && (await store.put(key, body, { ifMatch: held.etag })).written) return;
-    }
+    if ((await store.put(key, body, { ifNoneMatch: "*" })).written) return;
+    const held = await store.get(key);
+    if (held !== undefined && (await store.put(key, body, { ifMatch: held.etag })).written) return;
   } catch (error) {
     if (error instanceof Failure) throw error;
-    throw new StateError("States.ResultWriterFailed", error instanceof Error ? error.message : String(error));
+    throw failed(error instanceof Error ? error.message : String(error));
   }
   throw new InvariantError("somebody else writes this map run's results", { key });
+}
+
+function failed(cause: string): StateError {
+  return new StateError("States.ResultWriterFailed", cause);
 }

@@ -1,12 +1,13 @@
-// Which errors a Retry or Catch means, and how long a retrier waits.
+// Decides which errors a Retry or Catch matches, and how long a retrier waits. At worst a
+// retrier of n tries adds n tries and n waits to a state: Σ min(interval · rate^k, maxDelay) seconds, k = 0 … n-1.
 // Source: Amazon States Language, "Errors" and "Retrying after error"; developer guide, "Error names".
 import type { RandomStream } from "../random/stream.ts";
 import type { Retrier } from "./machine.ts";
 
-/** Ends every execution: no Retry and no Catch sees it, not even by its own name. */
+/** Ends every execution: no Retry or Catch matches it, not even by its own name. */
 const ALWAYS_FATAL = "States.Runtime";
 
-/** @param errorName undefined when whoever failed the task gave none */
+/** @param errorName undefined for a failure without a name */
 export function matchesError(errorEquals: readonly string[], errorName: string | undefined): boolean {
   if (errorName === ALWAYS_FATAL) return false;
   return errorEquals.some(pattern => {

@@ -1,4 +1,4 @@
-// Keeps what an execution and its children record: in memory, and in a journal where there is one.
+// Keeps the records and events of an execution and its children in memory, and in a journal where there is one.
 import type { Recorder } from "./execution.ts";
 import type { HistoryEvent } from "./history.ts";
 import type { JournalFile } from "./journal-file.ts";
@@ -7,18 +7,13 @@ import type { ProgressRecord } from "./progress.ts";
 export class RunRecorder implements Recorder {
   readonly #events: Map<string, HistoryEvent[]>;
   readonly #journal: JournalFile | undefined;
+  readonly #onEvent: (path: string, event: HistoryEvent) => void;
 
-  readonly #onEvent: ((path: string, event: HistoryEvent) => void) | undefined;
-
+  /** @param events of a journal that is reopened, by path */
   constructor(
     journal: JournalFile | undefined,
-    {
-      events = new Map(),
-      onEvent,
-    }: {
-      readonly events?: ReadonlyMap<string, HistoryEvent[]>;
-      readonly onEvent?: (path: string, event: HistoryEvent) => void;
-    },
+    onEvent: (path: string, event: HistoryEvent) => void,
+    events: ReadonlyMap<string, HistoryEvent[]> = new Map(),
   ) {
     this.#journal = journal;
     this.#events = new Map(events);
@@ -31,7 +26,7 @@ export class RunRecorder implements Recorder {
 
   event(path: string, event: HistoryEvent): void {
     this.#journal?.event(path, event);
-    this.#onEvent?.(path, event);
+    this.#onEvent(path, event);
   }
 
   eventsOf(path: string): HistoryEvent[] {
@@ -43,7 +38,7 @@ export class RunRecorder implements Recorder {
     return events;
   }
 
-  /** Nothing is written for now; the next record opens the journal again. */
+  /** Closes the journal's file; the next record opens it again. */
   close(): void {
     this.#journal?.close();
   }

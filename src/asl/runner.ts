@@ -1,41 +1,35 @@
-// Runs state machines on this machine, with the calls of the Step Functions API. With a folder, everything is written
-// down as it happens and a runner that was killed goes on where it stood when the next one opens the folder.
+// Runs state machines locally, with the calls of the Step Functions API. A runner with a folder writes a journal of all
+// that happens; when it is killed, the next runner that opens the folder goes on where it stood.
 import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
 import { InputError } from "../failure/errors.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { Cancellation } from "./cancellation.ts";
 import { type Clock, realClock } from "./clock.ts";
 import { describeExecution, type ExecutionDescription } from "./description.ts";
 import { Executions } from "./executions.ts";
 import type { Executors } from "./executor.ts";
 import { statesExecutor } from "./executors/states.ts";
-import { type FaultPlan, openFaults } from "./fault-plan.ts";
 import { lockFolder } from "./folder-lock.ts";
 import type { HistoryEvent } from "./history.ts";
 import { exceedsBytes, type Json, toPayload } from "./json-value.ts";
 import { loadDefinition } from "./load-definition.ts";
-import { type Machine, taskStateNames } from "./machine.ts";
-import { type MapRun, MapRuns } from "./map-runs.ts";
-import { whyNotRedrivable } from "./redrive.ts";
+import type { Machine } from "./machine.ts";
 import { runStates } from "./run-states.ts";
+import { AWS_LIMITS, type Limits, type RuntimeContext } from "./runtime-context.ts";
 import { StateError } from "./state-error.ts";
-import { TaskTokens } from "./task-tokens.ts";
-import { AWS_LIMITS, type Limits, type World } from "./world.ts";
 
 export interface RunnerOptions {
   /** Definitions by name: texts or parsed JSON. */
   readonly machines: Readonly<Record<string, string | Json>>;
   readonly executors?: Executors;
   readonly buckets?: Readonly<Record<string, ObjectStore>>;
-  /** Where journals lie; without it nothing survives the process. One runner at a time. */
+  /** Folder of the journals, for one runner at a time. Without it nothing survives the process. */
   readonly folder?: string;
   readonly clock?: Clock;
-  readonly faults?: FaultPlan;
   readonly limits?: Partial<Limits>;
-  /** Told of every event of an execution as it is recorded, but not of those of a Distributed Map's children. */
+  /** Called with every event of an execution as it is recorded, but not with those of a Distributed Map's children. */
   readonly onEvent?: (executionArn: string, event: HistoryEvent) => void;
-  /** `$random`, `$uuid` and jitter follow from it; left out, they differ from runner to runner. */
+  /** `$random`, `$uuid` and jitter follow from it. Without it they differ from runner to runner. */
   readonly seed?: string;
   readonly region?: string;
   readonly account?: string;
@@ -44,14 +38,14 @@ export interface RunnerOptions {
 export interface StartOptions {
   readonly machine: string;
   readonly input?: Json;
-  /** Left out, a UUID. Starting the same name with the same input again while it runs is the same execution. */
+  /** A UUID by default. Starting the same name with the same input again while it runs gives the same execution. */
   readonly name?: string;
-  /** The task that starts it: a task that is tried again after a restart finds its execution by this. */
+  /** The task that starts it; a task that is tried again after a restart finds its execution by this. */
   readonly startedBy?: string;
 }
 
 /**
- * @throws InputError for a definition that is wrong or not supported, a corrupt journal, a fault that cannot fire
+ * @throws InputError for a definition that is wrong or not supported, or a corrupt journal
  * @throws Failure StoreUnavailable when the folder cannot be used or another runner has it
  */
 export async function openRunner(options: RunnerOptions): Promise<LocalRunner> {
@@ -70,7 +64,7 @@ export async function openRunner(options: RunnerOptions): Promise<LocalRunner> {
 
 export class LocalRunner {
   readonly #machines: ReadonlyMap<string, Machine>;
-  readonly #world: World;
+  readonly #runtime: RuntimeContext;
   readonly #unlock: () => Promise<void>;
   readonly #executions: Executions;
   readonly #work = new Set<Promise<unknown>>();
@@ -86,27 +80,19 @@ export class LocalRunner {
     this.#unlock = unlock;
     const clock = options.clock ?? realClock;
     const { buckets = {} } = options;
-    this.#world = {
+    this.#runtime = {
       region: options.region ?? "us-east-1",
       account: options.account ?? "000000000000",
       clock,
       limits: { ...AWS_LIMITS, ...options.limits },
       executors: { ...options.executors, "states:startExecution": statesExecutor(this) },
-      faults: openFaults(
-        options.faults ?? [],
-        new Set([...machines.values()].flatMap(taskStateNames)),
-        clock,
-      ),
-      tokens: new TaskTokens(),
-      mapRuns: new MapRuns(),
       children: new Map(),
       bucket: name => (Object.hasOwn(buckets, name) ? buckets[name] : undefined),
       seed: options.seed ?? randomUUID(),
       runStates,
-      closing: new Cancellation(),
       track: work => this.#track(work),
     };
-    this.#executions = new Executions(this.#world, folder, options.onEvent);
+    this.#executions = new Executions(this.#runtime, folder, options.onEvent);
     this.#executions.reopen();
   }
 
@@ -133,13 +119,13 @@ export class LocalRunner {
         expected: "1 to 80 letters, digits, dots, - or _",
       });
     const payload = toPayload(input);
-    if (exceedsBytes(payload.text, this.#world.limits.payloadBytes))
+    if (exceedsBytes(payload.text, this.#runtime.limits.payloadBytes))
       throw new InputError({
         what: "input too large",
         where: executionName,
-        expected: `at most ${this.#world.limits.payloadBytes} bytes`,
+        expected: `at most ${this.#runtime.limits.payloadBytes} bytes`,
       });
-    const arn = `arn:aws:states:${this.#world.region}:${this.#world.account}:execution:${name}:${executionName}`;
+    const arn = `arn:aws:states:${this.#runtime.region}:${this.#runtime.account}:execution:${name}:${executionName}`;
     const known = this.#executions.find(arn);
     if (known !== undefined) {
       const isSame = known.execution.source.input.text === payload.text;
@@ -154,7 +140,7 @@ export class LocalRunner {
   /**
    * Waits for the end. A status of RUNNING says that the runner was closed before.
    *
-   * @throws what broke the execution off without ending it: a bug, a full disk
+   * @throws the error that broke the execution off without ending it: a bug, a full disk
    */
   async result(executionArn: string): Promise<ExecutionDescription> {
     const entry = this.#executions.get(executionArn);
@@ -171,92 +157,57 @@ export class LocalRunner {
     return this.#executions.arns();
   }
 
-  /** Also for children of Distributed Maps, while this runner lives. */
+  /** Finds children of Distributed Maps too, while this runner lives. */
   describe(executionArn: string): ExecutionDescription {
-    const child = this.#world.children.get(executionArn);
+    const child = this.#runtime.children.get(executionArn);
     return describeExecution(child ?? this.#executions.get(executionArn).execution);
   }
 
-  /** As GetExecutionHistory. Also for children of Distributed Maps, while this runner lives. */
+  /** As GetExecutionHistory. Finds children of Distributed Maps too, while this runner lives. */
   history(executionArn: string): readonly HistoryEvent[] {
-    const child = this.#world.children.get(executionArn);
+    const child = this.#runtime.children.get(executionArn);
     return (child ?? this.#executions.get(executionArn).execution).history.events;
   }
 
-  mapRuns(executionArn: string): readonly MapRun[] {
-    return this.#world.mapRuns.of(executionArn);
-  }
-
-  /** Children of Distributed Maps whose machine is `NAME/LABEL`, in the order they were started. */
+  /** Children of an execution's Distributed Maps (machine `NAME/LABEL`), in the order they were started. */
   children(executionArn: string): readonly ExecutionDescription[] {
     const prefix = `${executionArn.slice(0, executionArn.lastIndexOf(":"))}/`;
-    return [...this.#world.children.values()]
+    return [...this.#runtime.children.values()]
       .filter(({ source }) => source.arn.startsWith(prefix))
       .map(describeExecution);
   }
 
   /**
-   * Lets go of what memory holds of an execution that has ended, and of ended children of its machine. Its journal stays,
-   * and so does its name.
+   * Frees the memory of an execution that has ended, and of ended children of its machine. Its journal and its name
+   * stay.
    */
   forget(executionArn: string): void {
     const { execution } = this.#executions.get(executionArn);
     if (execution.status === "RUNNING") return;
     this.#executions.forget(executionArn);
-    for (const [arn, child] of this.#world.children)
+    for (const [arn, child] of this.#runtime.children)
       if (
         child.status !== "RUNNING" &&
         child.source.machineName.startsWith(`${execution.source.machineName}/`)
       )
-        this.#world.children.delete(arn);
+        this.#runtime.children.delete(arn);
   }
 
-  /** Ends an execution that runs; one that has ended stays as it is. */
+  /** Ends an execution that runs and leaves one that has ended as it is. */
   stopExecution(
     executionArn: string,
     { error, cause }: { readonly error?: string; readonly cause?: string } = {},
   ): void {
-    // Closing ends the work of executions, not the executions: neither do those that waited for them end them.
+    // A closing runner ends the work of executions and leaves them open, also those that others wait for.
     if (this.#isClosed) return;
     this.#executions.get(executionArn).execution.abort(new StateError(error, cause));
   }
 
-  /**
-   * Goes on from the state that failed, with the definition and input of the first start.
-   *
-   * @throws InputError when it runs, has succeeded, or ended more than 14 days ago
-   */
-  redriveExecution(executionArn: string): void {
-    const refusal = whyNotRedrivable(this.#executions.get(executionArn).execution);
-    if (refusal !== undefined)
-      throw new InputError({ what: "cannot be redriven", where: executionArn, expected: refusal });
-    this.#executions.redrive(executionArn);
-  }
-
-  /** @throws InputError when no task waits for the token */
-  sendTaskSuccess(token: string, output: Json): void {
-    this.#world.tokens.get(token).succeed(toPayload(output));
-  }
-
-  /** @throws InputError when no task waits for the token */
-  sendTaskFailure(
-    token: string,
-    { error, cause }: { readonly error?: string; readonly cause?: string } = {},
-  ): void {
-    this.#world.tokens.get(token).fail(new StateError(error, cause));
-  }
-
-  /** @throws InputError when no task waits for the token */
-  sendTaskHeartbeat(token: string): void {
-    this.#world.tokens.get(token).beat();
-  }
-
-  /** Stops all work and waits until it has stopped. With a folder, executions go on when it is opened again. */
+  /** Stops all work and waits for its end. With a folder, executions go on when the folder is opened again. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#executions.cancel();
-    this.#world.closing.cancel();
     while (this.#work.size > 0) await Promise.allSettled([...this.#work]);
     this.#executions.closeJournals();
     await this.#unlock();

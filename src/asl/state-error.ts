@@ -1,8 +1,8 @@
-// How a state fails: an error name, which Retry and Catch match, and a cause for people. Both may be missing.
+// The failure of a state: an error name, which Retry and Catch match, and a cause for people. Both may be missing.
 import type { ServiceErrorName, StatesErrorName } from "./error-names.ts";
 import type { JsonObject } from "./json-value.ts";
 
-/** An executor may also report the error type of a handler's own exception, which can be any text. */
+/** An executor also reports the names of a handler's own errors, which can be any text. */
 export type ErrorName = StatesErrorName | ServiceErrorName | (string & {});
 
 export class StateError extends Error {
@@ -10,7 +10,7 @@ export class StateError extends Error {
   readonly errorName: ErrorName | undefined;
   readonly causeText: string | undefined;
 
-  /** @param options.cause what was thrown where the task's work ran in this process */
+  /** @param options.cause the error of a task that ran in this process */
   constructor(errorName: ErrorName | undefined, causeText?: string, options?: ErrorOptions) {
     super(`${errorName ?? "(no error name)"}: ${causeText ?? "(no cause)"}`, options);
     this.errorName = errorName;
@@ -22,7 +22,7 @@ export class StateError extends Error {
     return { Error: this.errorName ?? null, Cause: this.causeText ?? null };
   }
 
-  /** The details of a failing event: what is missing is left out. */
+  /** The details of a failing event, without fields that are missing. */
   get details(): { readonly error?: string; readonly cause?: string } {
     return {
       ...(this.errorName !== undefined && { error: this.errorName }),

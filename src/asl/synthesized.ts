@@ -1,5 +1,5 @@
-// Machines out of a synthesized CloudFormation template (`cdk.out/*.template.json`): the definition that is deployed,
-// with the references in it replaced by what stands for those resources here. There is no second copy of a definition.
+// Reads state machines from a synthesized CloudFormation template (`cdk.out/*.template.json`): the deployed definition
+// with its references replaced by local names. There is no second copy of a definition.
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import type { Json } from "./json-value.ts";
@@ -12,8 +12,8 @@ const Template = z.looseObject({
 });
 
 /**
- * By logical id; `Id.Attribute` for what GetAtt asks for; the export's name for what is imported. Pseudo parameters stand
- * under their names: `AWS::Region`.
+ * Local names of resources. Keys are a logical id for Ref, `Id.Attribute` for GetAtt, the export's name for ImportValue,
+ * and pseudo parameters: `AWS::Region`.
  */
 export type Symbols = Readonly<Record<string, string>>;
 
@@ -25,10 +25,9 @@ const PSEUDO: Symbols = {
 };
 
 /**
- * @param file    where the template is from, for messages
- * @param symbols what the template's resources are called here
+ * @param file of the template, for messages
  * @returns definitions by the machines' names: their StateMachineName, else their logical id
- * @throws InputError for a reference that no symbol answers
+ * @throws InputError for a reference without a symbol
  */
 export function readMachines(
   template: unknown,
@@ -68,7 +67,7 @@ function resolveDeep(value: Json, where: string, symbols: Symbols): Json {
   );
 }
 
-/** A text, or one of the functions that make one. */
+/** Resolves a text, or one of CloudFormation's functions that make one. */
 function resolveText(value: unknown, where: string, symbols: Symbols): string {
   if (typeof value === "string") return value;
   const look = (name: string): string => {

@@ -1,109 +1,86 @@
-// Task: schedule, start, wait for the result, the token, the time-out, whichever comes first, and write down which.
-
+// Runs a Task state: schedules the task, waits for its result, its time-out or the end of the branch, whichever comes
+// first, and writes to the history which one it was.
 import { InputError } from "../failure/errors.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { Cancellation, Cancelled } from "./cancellation.ts";
+import { sleepUntil } from "./clock.ts";
 import type { TaskContext, TaskRequest } from "./executor.ts";
 import { exceedsBytes, isJsonObject, type Json, type Payload, toPayload } from "./json-value.ts";
 import type { TaskState } from "./machine.ts";
-import { actionName, executorKey, type Resource } from "./resource.ts";
+import { actionName, executorKey } from "./resource.ts";
 import { type Attempt, runRetrying } from "./retrying.ts";
-import { sleepUntil } from "./sleep.ts";
+import {
+  dataLimitExceeded,
+  evaluate,
+  evaluateNumber,
+  finish,
+  type Outcome,
+  type StateEntry,
+} from "./state-entry.ts";
 import { StateError } from "./state-error.ts";
-import { dataLimitExceeded, evaluate, evaluateNumber, finish, type Outcome, type Visit } from "./visit.ts";
 
-type TaskVisit = Visit & { readonly state: TaskState };
+type TaskEntry = StateEntry & { readonly state: TaskState };
 
-interface Times {
-  readonly timeoutSeconds: number | undefined;
-  readonly heartbeatSeconds: number | undefined;
-}
-
-export function runTask(visit: TaskVisit): Promise<Outcome> {
-  const { state } = visit;
-  return runRetrying(visit, async attempt => {
-    const result = await runAttempt(visit, attempt);
-    return finish(visit, state, result, { result: result.value, retryCount: attempt.retryCount });
+export function runTask(entry: TaskEntry): Promise<Outcome> {
+  const { state } = entry;
+  return runRetrying(entry, async attempt => {
+    const result = await runAttempt(entry, attempt);
+    return finish(entry, state, result, { result: result.value, retryCount: attempt.retryCount });
   });
 }
 
 /** @throws StateError when the task fails or times out */
-async function runAttempt(visit: TaskVisit, attempt: Attempt): Promise<Payload> {
-  const { thread, state } = visit;
-  const { source, world } = thread.execution;
-  const requestId = deriveSeed(source.arn, thread.progress.path, visit.step, attempt.number);
-  const taskToken =
-    state.resource.pattern === "waitForTaskToken"
-      ? `${requestId}${deriveSeed(requestId, "token")}`
-      : undefined;
-  const seen = { retryCount: attempt.retryCount, taskToken };
+async function runAttempt(entry: TaskEntry, { number, retryCount }: Attempt): Promise<Payload> {
+  const { branch, state } = entry;
+  const { source, runtime } = branch.execution;
   const given =
-    state.arguments === undefined ? visit.input : toPayload(await evaluate(visit, state.arguments, seen));
-  if (exceedsBytes(given.text, world.limits.payloadBytes)) throw dataLimitExceeded(state.name);
-  const times: Times = {
-    timeoutSeconds:
-      state.timeoutSeconds &&
-      (await evaluateNumber(visit, state.timeoutSeconds, "TimeoutSeconds", { ...seen, min: 1 })),
-    heartbeatSeconds:
-      state.heartbeatSeconds &&
-      (await evaluateNumber(visit, state.heartbeatSeconds, "HeartbeatSeconds", { ...seen, min: 1 })),
-  };
+    state.arguments === undefined
+      ? entry.input
+      : toPayload(await evaluate(entry, state.arguments, { retryCount }));
+  if (exceedsBytes(given.text, runtime.limits.payloadBytes)) throw dataLimitExceeded(state.name);
+  const timeoutSeconds =
+    state.timeoutSeconds &&
+    (await evaluateNumber(entry, state.timeoutSeconds, "TimeoutSeconds", { retryCount, min: 1 }));
   const request: TaskRequest = {
     resource: state.resource,
-    arguments: requestArguments(state.resource, given.value),
+    arguments: isJsonObject(given.value) ? given.value : {},
     executionArn: source.arn,
     state: state.name,
-    requestId,
-    attempt: attempt.retryCount + 1,
-    item: thread.item?.index ?? itemOf(thread.progress.path),
+    requestId: deriveSeed(source.arn, branch.progress.path, entry.step, number),
+    attempt: retryCount + 1,
+    item: itemOf(branch.progress.path),
   };
-  return perform(visit, attempt, request, given, times, taskToken);
+  return perform(entry, request, given, timeoutSeconds);
 }
 
-/** A child of a Distributed Map knows its index from its place only. */
+/** A child of a Distributed Map knows its index from its path only. */
 function itemOf(path: string): number | undefined {
   const index = /\.(\d+)$/.exec(path)?.[1];
   return index === undefined ? undefined : Number(index);
 }
 
-/** A Task whose resource is a function is an invocation of it. */
-function requestArguments({ functionArn }: Resource, given: Json): TaskRequest["arguments"] {
-  if (functionArn !== undefined) return { FunctionName: functionArn, Payload: given };
-  return isJsonObject(given) ? given : {};
-}
-
 async function perform(
-  visit: TaskVisit,
-  attempt: Attempt,
+  entry: TaskEntry,
   request: TaskRequest,
   given: Payload,
-  times: Times,
-  taskToken: string | undefined,
+  timeoutSeconds: number | undefined,
 ): Promise<Payload> {
-  const { thread, step } = visit;
-  const { execution } = thread;
-  const { world } = execution;
-  const events = taskEvents(visit, given, times);
-  // After a restart a token may still be with a worker: it is waited for, and the task is not started twice.
-  const known = thread.progress.visit?.submitted;
-  const submitted = known?.attempt === attempt.number && taskToken !== undefined ? known : undefined;
-  if (submitted === undefined) events.start();
-  else thread.last = Math.max(thread.last, submitted.last);
-  const startMs = submitted?.timeMs ?? world.clock.now();
+  const { branch } = entry;
+  const { runtime } = branch.execution;
+  const events = taskEvents(entry, given, timeoutSeconds);
+  events.start();
+  const startMs = runtime.clock.now();
 
   return new Promise<Payload>((resolve, reject) => {
     const abort = new AbortController();
     const stop = new Cancellation();
     let isOver = false;
-    let isSubmitted = submitted !== undefined;
-    let early: (() => void) | undefined;
+    let isSubmitted = false;
     const end = (finishUp: () => void) => {
       if (isOver) return;
       isOver = true;
       timeout?.cancel();
-      heartbeat?.cancel();
       leave();
-      if (taskToken !== undefined) world.tokens.close(taskToken);
       try {
         finishUp();
       } catch (error) {
@@ -116,102 +93,55 @@ async function perform(
         abort.abort();
         finishUp();
       });
-    const succeed = (output: Payload) =>
-      end(() => {
-        if (exceedsBytes(output.text, world.limits.payloadBytes)) {
-          const error = dataLimitExceeded(request.resource.functionArn ?? request.resource.service);
-          events.fail(error, isSubmitted);
-          reject(error);
-          return;
-        }
-        events.succeed(output);
-        resolve(output);
-      });
     const fail = (error: StateError) =>
       end(() => {
         events.fail(error, isSubmitted);
         reject(error);
       });
-    const timeOut = (errorName: "States.Timeout" | "States.HeartbeatTimeout") =>
+    const succeed = (output: Payload) => {
+      if (exceedsBytes(output.text, runtime.limits.payloadBytes)) {
+        fail(dataLimitExceeded(request.resource.service));
+        return;
+      }
+      end(() => {
+        events.succeed(output);
+        resolve(output);
+      });
+    };
+    const timeOut = () =>
       endStopping(() => {
-        const error = new StateError(errorName);
+        const error = new StateError("States.Timeout");
         events.timeOut(error);
         reject(error);
       });
-    const leave = thread.cancellation.onCancel(() => endStopping(() => reject(new Cancelled("cancelled"))));
+    const leave = branch.cancellation.onCancel(() => endStopping(() => reject(new Cancelled("cancelled"))));
     if (isOver) return;
     const timeout =
-      times.timeoutSeconds === undefined
-        ? undefined
-        : world.clock.at(startMs + 1000 * times.timeoutSeconds, () => timeOut("States.Timeout"));
-    let heartbeat = nextBeat();
-
-    // Only who holds a token can send a heartbeat; elsewhere Step Functions takes the field and ignores it.
-    function nextBeat() {
-      if (times.heartbeatSeconds === undefined || taskToken === undefined) return undefined;
-      return world.clock.at(world.clock.now() + 1000 * times.heartbeatSeconds, () =>
-        timeOut("States.HeartbeatTimeout"),
-      );
-    }
-    const markSubmitted = (response: Json) => {
+      timeoutSeconds === undefined ? undefined : runtime.clock.at(startMs + 1000 * timeoutSeconds, timeOut);
+    const submitted = (response: Json) => {
       if (isOver || isSubmitted) return;
       isSubmitted = true;
       events.submit(toPayload(response));
-      early?.();
     };
-    if (taskToken !== undefined) {
-      // A worker may answer before the call that started it has returned.
-      const whenSubmitted = (act: () => void) => {
-        if (isSubmitted) act();
-        else early ??= act;
-      };
-      world.tokens.open(taskToken, {
-        succeed: output => whenSubmitted(() => succeed(output)),
-        fail: error => whenSubmitted(() => fail(error)),
-        beat: () => {
-          heartbeat?.cancel();
-          heartbeat = nextBeat();
-        },
-      });
-    }
-    if (submitted !== undefined) return;
-    const answered = (response: Json) => {
-      if (taskToken === undefined) {
-        succeed(toPayload(bare(request.resource, response)));
-        return;
-      }
-      if (!isOver)
-        execution.record(thread.progress, {
-          kind: "submitted",
-          path: thread.progress.path,
-          step,
-          attempt: attempt.number,
-          timeMs: startMs,
-          last: thread.last + 1,
-        });
-      markSubmitted(response);
-    };
-    const work = call(request, visit, stop, abort, markSubmitted)
-      .then(answered)
+    const work = call(request, entry, stop, abort.signal, submitted)
+      .then(response => succeed(toPayload(response)))
       .catch((error: unknown) => {
         if (error instanceof StateError) fail(error);
         else end(() => reject(error));
       });
-    world.track(work);
+    runtime.track(work);
   });
 }
 
-/** Calls the executor, unless a fault comes first, and lets the clock run only while it waits on the clock. */
+/** Calls the executor, and lets a virtual clock jump only while the executor waits on that clock. */
 async function call(
   request: TaskRequest,
-  { thread, state }: TaskVisit,
+  { branch, state }: TaskEntry,
   stop: Cancellation,
-  abort: AbortController,
+  signal: AbortSignal,
   submitted: (response: Json) => void,
 ): Promise<Json> {
-  const { clock, closing, executors, faults, track } = thread.execution.world;
-  const fault = faults(request);
-  if (fault !== undefined) throw fault;
+  const { clock, executors } = branch.execution.runtime;
   const executor = executors[executorKey(request.resource)];
   if (executor === undefined)
     throw new InputError({
@@ -230,19 +160,11 @@ async function call(
     }
   };
   const context: TaskContext = {
-    signal: abort.signal,
+    signal,
     now: () => clock.now(),
     sleep: ms => idle(sleepUntil(clock, clock.now() + ms, stop)),
     idle,
     submitted,
-    detach(work) {
-      const leave = closing.onCancel(() => {
-        stop.cancel();
-        abort.abort();
-      });
-      track(work);
-      work.then(leave, leave);
-    },
   };
   try {
     return await executor(request, context);
@@ -252,54 +174,23 @@ async function call(
   }
 }
 
-/** The output of a Task whose resource is a function is what the function returned. */
-function bare({ functionArn }: Resource, response: Json): Json {
-  return functionArn !== undefined && isJsonObject(response) ? (response.Payload ?? null) : response;
-}
-
-function taskEvents({ thread, state }: TaskVisit, given: Payload, times: Times) {
-  const { history, world } = thread.execution;
+function taskEvents({ branch, state }: TaskEntry, given: Payload, timeoutInSeconds: number | undefined) {
+  const { history, runtime } = branch.execution;
   const { resource } = state;
-  const add = (type: string, details?: object) => {
-    thread.last = history.add(type, thread.last, details);
-  };
-  const seconds = {
-    ...(times.timeoutSeconds !== undefined && { timeoutInSeconds: times.timeoutSeconds }),
-  };
-  const whole = { truncated: false };
-  if (resource.functionArn !== undefined)
-    return {
-      start() {
-        add("LambdaFunctionScheduled", {
-          input: given.text,
-          inputDetails: whole,
-          resource: resource.functionArn,
-          ...seconds,
-        });
-        add("LambdaFunctionStarted");
-      },
-      submit() {},
-      succeed: (output: Payload) =>
-        add("LambdaFunctionSucceeded", { output: output.text, outputDetails: whole }),
-      fail: (error: StateError) => add("LambdaFunctionFailed", error.details),
-      timeOut: (error: StateError) => add("LambdaFunctionTimedOut", error.details),
-    };
   const named = { resource: actionName(resource), resourceType: resource.service };
-  const beats = times.heartbeatSeconds === undefined ? {} : { heartbeatInSeconds: times.heartbeatSeconds };
+  const add = (type: string, details: object) => {
+    branch.last = history.add(type, branch.last, { ...named, ...details });
+  };
+  const whole = (output: Payload) => ({ output: output.text, outputDetails: { truncated: false } });
   return {
     start() {
-      add("TaskScheduled", { ...named, region: world.region, parameters: given.text, ...seconds, ...beats });
-      add("TaskStarted", named);
+      add("TaskScheduled", { region: runtime.region, parameters: given.text, timeoutInSeconds });
+      add("TaskStarted", {});
     },
-    submit: (response: Payload) =>
-      add("TaskSubmitted", { ...named, output: response.text, outputDetails: whole }),
-    succeed: (output: Payload) =>
-      add("TaskSucceeded", { ...named, output: output.text, outputDetails: whole }),
+    submit: (response: Payload) => add("TaskSubmitted", whole(response)),
+    succeed: (output: Payload) => add("TaskSucceeded", whole(output)),
     fail: (error: StateError, isSubmitted: boolean) =>
-      add(resource.pattern === "request" || isSubmitted ? "TaskFailed" : "TaskSubmitFailed", {
-        ...named,
-        ...error.details,
-      }),
-    timeOut: (error: StateError) => add("TaskTimedOut", { ...named, ...error.details }),
+      add(resource.pattern === "request" || isSubmitted ? "TaskFailed" : "TaskSubmitFailed", error.details),
+    timeOut: (error: StateError) => add("TaskTimedOut", error.details),
   };
 }

@@ -1,5 +1,5 @@
-// What Step Functions has and this interpreter does not. Each is refused by its name and the state's when a machine is
-// loaded: a definition that runs here must mean the same there, so nothing is ignored in silence.
+// Features of Step Functions that this interpreter lacks. Loading a machine refuses each by its name and the state's: a
+// definition that runs here must mean the same there, so nothing is ignored in silence.
 import { InputError } from "../failure/errors.ts";
 import { isJsonObject, type JsonObject } from "./json-value.ts";
 
@@ -23,10 +23,13 @@ const JSONPATH_FIELDS = [
   "ToleratedFailurePercentagePath",
 ];
 
+/** With a hint what to write instead. */
 const OTHER_FIELDS: Readonly<Record<string, string>> = {
   ItemBatcher: "one failure would repeat a whole batch; let the plan make the groups",
-  Iterator: "the old name of ItemProcessor",
-  Credentials: "this runner knows one identity",
+  Iterator: "write ItemProcessor, its new name",
+  Credentials: "this runner has one identity; leave it out",
+  HeartbeatSeconds: "only a task token sends heartbeats; write TimeoutSeconds",
+  Timestamp: "write Seconds",
 };
 
 /** @throws InputError for the first unsupported part of one state, apart from the states inside it */
@@ -38,8 +41,8 @@ export function refuseUnsupported(state: JsonObject, where: string): void {
         `${where}.${field}`,
         "write it in JSONata: Arguments, Output, Assign",
       );
-  for (const [field, why] of Object.entries(OTHER_FIELDS))
-    if (field in state) throw refuse(field, `${where}.${field}`, why);
+  for (const [field, hint] of Object.entries(OTHER_FIELDS))
+    if (field in state) throw refuse(field, `${where}.${field}`, hint);
   if (state.Type === "Choice" && Array.isArray(state.Choices))
     for (const [index, rule] of state.Choices.entries())
       if (isJsonObject(rule))
@@ -50,36 +53,37 @@ export function refuseUnsupported(state: JsonObject, where: string): void {
 }
 
 function refuseInMap(state: JsonObject, where: string): void {
-  const { ItemReader: reader, ItemProcessor: processor } = state;
-  if (isJsonObject(processor) && isJsonObject(processor.ProcessorConfig)) {
-    if (processor.ProcessorConfig.ExecutionType === "EXPRESS")
-      throw refuse(
-        "ExecutionType EXPRESS",
-        `${where}.ItemProcessor.ProcessorConfig.ExecutionType`,
-        "children may run for hours, and Express ends after five minutes without .sync or tokens; use STANDARD",
-      );
-  }
-  if (!isJsonObject(reader)) return;
-  if (isJsonObject(reader.ReaderConfig)) {
-    const { ReaderConfig: config } = reader;
-    const type = config.InputType;
-    if (type !== undefined && type !== "JSON" && type !== "JSONL")
-      throw refuse(`InputType ${String(type)}`, `${where}.ItemReader.ReaderConfig.InputType`, "write JSONL");
-    for (const field of [
-      "CSVHeaderLocation",
-      "CSVHeaders",
-      "CSVDelimiter",
-      "MaxItemsPath",
-      "Transformation",
-      "ItemsPointer",
-      "ManifestType",
-    ])
-      if (field in config) throw refuse(field, `${where}.ItemReader.ReaderConfig.${field}`, "write JSONL");
-  }
+  const processor = fieldsOf(state.ItemProcessor);
+  const config = fieldsOf(processor.ProcessorConfig);
+  const processorAt = `${where}.ItemProcessor.ProcessorConfig`;
+  if (config.Mode !== "DISTRIBUTED")
+    throw refuse("inline Map", processorAt, 'write "Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"');
+  if (config.ExecutionType !== "STANDARD")
+    throw refuse(
+      `ExecutionType ${String(config.ExecutionType ?? "EXPRESS")}`,
+      `${processorAt}.ExecutionType`,
+      "write STANDARD: an Express child ends after five minutes and cannot use .sync",
+    );
+  if ("WriterConfig" in fieldsOf(state.ResultWriter))
+    throw refuse("WriterConfig", `${where}.ResultWriter.WriterConfig`, "leave it out");
+  const reader = fieldsOf(state.ItemReader);
+  const readerAt = `${where}.ItemReader`;
   if ("Parameters" in reader)
-    throw refuse("Parameters (JSONPath)", `${where}.ItemReader.Parameters`, "write Arguments");
+    throw refuse("Parameters (JSONPath)", `${readerAt}.Parameters`, "write Arguments");
+  if (typeof reader.Resource === "string" && reader.Resource.endsWith("listObjectsV2"))
+    throw refuse("items from a list of objects", `${readerAt}.Resource`, "write JSON lines and getObject");
+  const { InputType: type, ...others } = fieldsOf(reader.ReaderConfig);
+  const configAt = `${readerAt}.ReaderConfig`;
+  if (type !== undefined && type !== "JSONL")
+    throw refuse(`InputType ${String(type)}`, `${configAt}.InputType`, "write JSONL");
+  for (const field of Object.keys(others)) throw refuse(field, `${configAt}.${field}`, "leave it out");
 }
 
+function fieldsOf(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+/** @returns the error, to be thrown */
 export function refuse(feature: string, where: string, fix: string): InputError {
   return new InputError({ what: `not supported: ${feature}`, where, fix });
 }

@@ -1,5 +1,5 @@
-// A value of a definition with its `{% … %}` strings compiled. What holds: a text that starts with `{%` and ends with
-// `%}` is an expression, everything else is taken as it is, and an expression that yields nothing is an error.
+// A value of a definition with its `{% … %}` strings compiled. A text that starts with `{%` and ends with `%}` is an
+// expression, everything else is a literal, and an expression that returns nothing is an error.
 import jsonata from "jsonata";
 import { InputError } from "../failure/errors.ts";
 import { isJsonObject, type Json } from "./json-value.ts";
@@ -16,17 +16,17 @@ export type Template =
   | { readonly kind: "object"; readonly fields: readonly (readonly [string, Template])[] }
   | { readonly kind: "array"; readonly items: readonly Template[] };
 
-/** `$name` in an expression. A value of `undefined` is a variable that does not exist. */
+/** Values of `$name` in an expression. A variable whose value is `undefined` does not exist. */
 export type Bindings = Readonly<Record<string, unknown>>;
 
 /**
- * What one evaluation may cost. AWS does not publish its limits; these stop a loop without end and leave room for what
- * a machine sensibly computes. A regular expression that backtracks for ever is stopped by none of them. The time is
- * that of a clock on the wall, hence `inTurn` and a generous limit.
+ * Limits of one evaluation. AWS does not publish its own; ours stop an endless loop and leave room for sensible machines.
+ * None of them stops a regular expression that backtracks for ever. The timeout is wall time in milliseconds, hence
+ * `inTurn` and a generous value.
  */
 const COST_LIMITS = { timeout: 10_000, stack: 1_000, sequence: 1_000_000 } as const;
 
-/** Why an expression has no value; `location` is the field as Step Functions writes it, e.g. `Output/result`. */
+/** An expression has no value; `location` is the field as Step Functions writes it, e.g. `Output/result`. */
 export class EvaluationError extends Error {
   override readonly name = "EvaluationError";
   readonly location: string | undefined;
@@ -88,7 +88,7 @@ export async function evaluateTemplate(template: Template, bindings: Bindings): 
   }
 }
 
-/** How Step Functions names the kinds of values in its messages. */
+/** The name of a value's type in Step Functions' messages. */
 function typeName(value: Json): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
@@ -153,8 +153,8 @@ async function evaluateExpression(
 let turn: Promise<unknown> = Promise.resolve();
 
 /**
- * One evaluation after the other. They are made of promises only, so nothing is lost by it; side by side, each of ten
- * thousand children's expressions would take the time of all together and run into its limit.
+ * Runs one evaluation after the other. Evaluations only compute, so running them side by side would save nothing, and
+ * each of ten thousand children's expressions would take the time of all together and reach its time limit.
  */
 function inTurn<T>(evaluate: () => Promise<T>): Promise<T> {
   const result = turn.then(evaluate);
@@ -165,7 +165,7 @@ function inTurn<T>(evaluate: () => Promise<T>): Promise<T> {
   return result;
 }
 
-/** JSONata's sequences carry marks, and its functions are objects: what leaves an expression is JSON and nothing else. */
+/** Makes plain JSON of a result: JSONata's sequences carry extra properties, and its functions are objects. */
 function toPlain(value: unknown, unsupported: () => EvaluationError): Json {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number") {
@@ -181,7 +181,7 @@ function toPlain(value: unknown, unsupported: () => EvaluationError): Json {
   return fields;
 }
 
-/** `__proto__` in data is a field like any other. */
+/** Treats `__proto__` in data as a field like any other. */
 function setOwn(target: Record<string, Json>, key: string, value: Json): void {
   if (key === "__proto__")
     Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });

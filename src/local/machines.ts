@@ -3,7 +3,6 @@
 import { z } from "zod";
 import type { Clock } from "../asl/clock.ts";
 import type { Executors, TaskExecutor } from "../asl/executor.ts";
-import type { FaultPlan } from "../asl/fault-plan.ts";
 import type { HistoryEvent } from "../asl/history.ts";
 import type { Json } from "../asl/json-value.ts";
 import { type LocalRunner, openRunner } from "../asl/runner.ts";
@@ -30,8 +29,8 @@ export interface MachinesOptions extends Omit<ExecutorsOptions, "groupSize"> {
   readonly gate: TaskGate;
   readonly iterations: number;
   readonly onEvent: OnRunEvent;
-  /** What a test of failures adds: faults of the services, and time that passes faster. */
-  readonly faults?: FaultPlan;
+  /** Tests of failures put faults of the services in front of the executors, and let time pass faster. */
+  readonly withFaults?: (executors: Executors) => Executors;
   readonly clock?: Clock;
 }
 
@@ -66,16 +65,22 @@ export class Machines implements AsyncDisposable {
   /** @throws as `openRunner` */
   static async open(options: MachinesOptions): Promise<Machines> {
     const machines = new Machines(options);
-    const { assembly, store, concurrency, sharesPlaces, folder } = options;
+    const {
+      assembly,
+      store,
+      concurrency,
+      sharesPlaces,
+      folder,
+      withFaults = executors => executors,
+    } = options;
     const drivers = Math.ceil(concurrency / GROUP_SIZE);
     const size = sharesPlaces ? Math.min(GROUP_SIZE, concurrency) : Math.floor(concurrency / drivers);
     machines.#runner = await openRunner({
       machines: assembly.machines,
-      executors: machines.#watchAll(executorsHere({ ...options, groupSize: size })),
+      executors: machines.#watchAll(withFaults(executorsHere({ ...options, groupSize: size }))),
       buckets: Object.fromEntries(assembly.buckets.map(name => [name, store])),
       folder,
-      ...(options.faults !== undefined && { faults: options.faults }),
-      ...(options.clock !== undefined && { clock: options.clock }),
+      clock: options.clock,
       limits: { distributedConcurrency: drivers + (sharesPlaces ? GROUPS_WAITING : 0) },
       onEvent: (arn, event) => machines.#observe(arn, event),
     });

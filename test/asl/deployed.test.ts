@@ -1,5 +1,5 @@
-// The deployed machines where the infrastructure fails: Spot that is taken away, programs that refuse their input. What
-// their tasks do is of no interest here, so executors only answer.
+// The deployed machines when the infrastructure fails: Spot that is taken away, programs that refuse their input. These
+// tests do not care for the work of the tasks, so executors only answer.
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Assembly, readAssembly } from "../../src/asl/assembly.ts";
 import type { Executors } from "../../src/asl/executor.ts";
@@ -7,12 +7,12 @@ import { batchExecutor } from "../../src/asl/executors/batch.ts";
 import { ecsExecutor } from "../../src/asl/executors/ecs.ts";
 import { lambdaExecutor } from "../../src/asl/executors/lambda.ts";
 import type { Program } from "../../src/asl/executors/program.ts";
-import type { FaultPlan } from "../../src/asl/fault-plan.ts";
 import type { Json } from "../../src/asl/json-value.ts";
 import { openRunner } from "../../src/asl/runner.ts";
-import { VirtualClock } from "../../src/asl/virtual-clock.ts";
 import { synthesizedAssembly } from "../../src/local/synthesized-assembly.ts";
 import { temporaryStore } from "../store/temporary-store.ts";
+import { type FaultPlan, withFaults } from "./fault-plan.ts";
+import { VirtualClock } from "./virtual-clock.ts";
 
 let assembly: Assembly;
 beforeAll(async () => {
@@ -75,12 +75,12 @@ async function iterate({
       queues: Object.fromEntries(assembly.queues.map(name => [name, {}])),
     }),
   };
+  const clock = new VirtualClock();
   const runner = await openRunner({
     seed: "deployed",
-    clock: new VirtualClock(),
+    clock,
     machines: assembly.machines,
-    executors,
-    faults,
+    executors: withFaults(executors, faults, Object.values(assembly.machines), clock),
     buckets: Object.fromEntries(assembly.buckets.map(name => [name, store])),
   });
   const ended = await runner.run({

@@ -1,4 +1,4 @@
-// Runners that are killed, closed and broken off, and executions that are redriven.
+// Runners that are killed, closed and broken off.
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,9 +7,9 @@ import type { TaskExecutor } from "../../src/asl/executor.ts";
 import type { Json } from "../../src/asl/json-value.ts";
 import { openRunner, type RunnerOptions } from "../../src/asl/runner.ts";
 import { StateError } from "../../src/asl/state-error.ts";
-import { VirtualClock } from "../../src/asl/virtual-clock.ts";
 import { killAndResume } from "./kill-and-resume.ts";
 import { call, executor, machineOf } from "./run-machine.ts";
+import { VirtualClock } from "./virtual-clock.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -124,32 +124,6 @@ describe("a journal", () => {
     await second.close();
   });
 
-  it("waits on for a token that was out, without starting the task twice", async () => {
-    const definition = machineOf({
-      Task: call({
-        Resource: "arn:aws:states:::test:call.waitForTaskToken",
-        Arguments: { token: "{% $states.context.Task.Token %}" },
-        TimeoutSeconds: 600,
-      }),
-    });
-    const tokens: string[] = [];
-    const handOut = executor(async ({ arguments: { token } }) => {
-      tokens.push(String(token));
-      return {};
-    });
-    const clock = new VirtualClock();
-    const first = await openRunner(options(definition, { clock, executors: handOut }));
-    const { executionArn } = first.startExecution({ machine: "main", name: "run" });
-    await new Promise(resolve => clock.at(clock.now() + 10_000, () => resolve(undefined)));
-    await first.close();
-    const second = await openRunner(options(definition, { clock, executors: handOut }));
-    await new Promise(resolve => setImmediate(resolve));
-    second.sendTaskSuccess(tokens[0], { late: true });
-    expect((await second.result(executionArn)).output).toBe('{"late":true}');
-    expect(tokens).toHaveLength(1);
-    await second.close();
-  });
-
   it("is cut at a half-written last line, and refused with its line number anywhere else", async () => {
     const definition = machineOf({
       A: call({ Arguments: { name: "a" }, Next: "B" }),
@@ -206,122 +180,6 @@ describe("a journal", () => {
     const again = await openRunner(options(definition));
     expect((await again.result(executionArn)).output).toBe('"a"');
     await again.close();
-  });
-});
-
-describe("a redrive", () => {
-  it("runs what failed again, and nothing else; the Map Run stays the same", async () => {
-    const definition = machineOf({
-      First: call({ Arguments: { name: "first" }, Next: "Each" }),
-      Each: {
-        Type: "Map",
-        Items: "{% [0..4] %}",
-        ItemProcessor: {
-          ProcessorConfig: { Mode: "DISTRIBUTED", ExecutionType: "STANDARD" },
-          StartAt: "Before",
-          States: {
-            Before: call({ Arguments: { name: "{% 'before-' & $string($states.input) %}" }, Next: "Work" }),
-            Work: call({ Arguments: { name: "{% 'work-' & $string($states.context.Execution.Input) %}" } }),
-          },
-        },
-        ToleratedFailureCount: 4,
-        Next: "Last",
-      },
-      Last: call({ Arguments: { name: "last" } }),
-    });
-    const strict = {
-      ...definition,
-      States: {
-        ...(definition.States as object),
-        Each: {
-          ...(definition.States as Record<string, object>).Each,
-          ToleratedFailureCount: 0,
-          MaxConcurrency: 1,
-        },
-      },
-    };
-    const started: string[] = [];
-    let isBroken = true;
-    const flaky = executor(async ({ arguments: { name } }) => {
-      started.push(String(name));
-      if (isBroken && name === "work-3") throw new StateError("Broken");
-      return name ?? null;
-    });
-    const runner = await openRunner(options(strict as Json, { executors: flaky }));
-    const failed = await runner.run({ machine: "main", name: "run" });
-    expect(failed).toMatchObject({
-      status: "FAILED",
-      error: "States.ExceedToleratedFailureThreshold",
-      redriveStatus: "REDRIVABLE",
-    });
-    const [before] = runner.mapRuns(failed.executionArn);
-    await runner.close();
-
-    isBroken = false;
-    started.length = 0;
-    const again = await openRunner(options(strict as Json, { executors: flaky }));
-    again.redriveExecution(failed.executionArn);
-    const redriven = await again.result(failed.executionArn);
-    expect(redriven).toMatchObject({ status: "SUCCEEDED", redriveCount: 1, output: '"last"' });
-    expect(started).toEqual(["work-3", "before-4", "work-4", "last"]);
-    expect(again.mapRuns(failed.executionArn)[0].mapRunArn).toBe(before.mapRunArn);
-    const types = again.history(failed.executionArn).map(({ type }) => type);
-    expect(types.slice(types.indexOf("ExecutionRedriven"))).toEqual([
-      "ExecutionRedriven",
-      "MapRunRedriven",
-      "MapRunSucceeded",
-      "MapStateSucceeded",
-      "MapStateExited",
-      "TaskStateEntered",
-      "TaskScheduled",
-      "TaskStarted",
-      "TaskSucceeded",
-      "TaskStateExited",
-      "ExecutionSucceeded",
-    ]);
-    expect(() => again.redriveExecution(failed.executionArn)).toThrow("it is SUCCEEDED");
-    await again.close();
-  });
-
-  it("of a Parallel runs the failed branch only, with all its retries again", async () => {
-    const branch = (name: string, fields: Record<string, Json> = {}) => ({
-      StartAt: name,
-      States: { [name]: call({ Arguments: { name }, ...fields }) },
-    });
-    const definition = machineOf({
-      Both: {
-        Type: "Parallel",
-        Branches: [branch("good"), branch("bad", { Retry: [{ ErrorEquals: ["X"], MaxAttempts: 1 }] })],
-        End: true,
-      },
-    });
-    const started: string[] = [];
-    let failures = 2;
-    const flaky = executor(async ({ arguments: { name } }) => {
-      started.push(String(name));
-      if (name === "bad" && failures-- > 0) throw new StateError("X");
-      return name ?? null;
-    });
-    const runner = await openRunner(options(definition, { executors: flaky }));
-    const { executionArn } = await runner.run({ machine: "main", name: "run" });
-    expect(started).toEqual(["good", "bad", "bad"]);
-    failures = 1;
-    runner.redriveExecution(executionArn);
-    expect(await runner.result(executionArn)).toMatchObject({
-      status: "SUCCEEDED",
-      output: '["good","bad"]',
-    });
-    expect(started).toEqual(["good", "bad", "bad", "bad", "bad"]);
-    await runner.close();
-  });
-
-  it("is refused 14 days after the end", async () => {
-    const clock = new VirtualClock();
-    const runner = await openRunner(options(machineOf({ A: { Type: "Fail" } }), { clock }));
-    const { executionArn } = await runner.run({ machine: "main", name: "run" });
-    await new Promise(resolve => clock.at(clock.now() + 15 * 24 * 3_600_000, () => resolve(undefined)));
-    expect(() => runner.redriveExecution(executionArn)).toThrow("14 days");
-    await runner.close();
   });
 });
 

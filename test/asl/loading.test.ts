@@ -1,4 +1,4 @@
-// What is refused when a machine is loaded, what the lint finds, what is read from S3 and left there.
+// Refusals when a machine is loaded, items read from S3 and results written to it, machines out of a template.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,10 +6,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { readLines } from "../../src/asl/item-reader.ts";
 import type { Json } from "../../src/asl/json-value.ts";
-import { lintDefinition } from "../../src/asl/lint-definition.ts";
 import { loadDefinition } from "../../src/asl/load-definition.ts";
 import { retryDelayMs } from "../../src/asl/retry.ts";
-import { openRunner } from "../../src/asl/runner.ts";
 import { readMachines } from "../../src/asl/synthesized.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
@@ -67,6 +65,63 @@ describe("loading", () => {
       "inventories",
       machineOf({ A: map({ ItemReader: reader({ InputType: "MANIFEST" }) }) }),
       /not supported: InputType MANIFEST/,
+    ],
+    [
+      "JSON",
+      machineOf({ A: map({ ItemReader: reader({ InputType: "JSON" }) }) }),
+      /not supported: InputType JSON:/,
+    ],
+    [
+      "MaxItems",
+      machineOf({ A: map({ ItemReader: reader({ InputType: "JSONL", MaxItems: 3 }) }) }),
+      /not supported: MaxItems: .*ItemReader\.ReaderConfig\.MaxItems/,
+    ],
+    [
+      "lists of objects",
+      machineOf({
+        A: map({ ItemReader: { Resource: "arn:aws:states:::s3:listObjectsV2", Arguments: { Bucket: "b" } } }),
+      }),
+      /not supported: items from a list of objects: .*ItemReader\.Resource/,
+    ],
+    [
+      "WriterConfig",
+      machineOf({ A: map({ ResultWriter: { WriterConfig: { OutputType: "JSONL" } } }) }),
+      /not supported: WriterConfig: .*ResultWriter\.WriterConfig/,
+    ],
+    [
+      "inline Maps",
+      machineOf({ A: map({}, { ProcessorConfig: { Mode: "INLINE" } }) }),
+      /not supported: inline Map: machine m: state "A": States\.A\.ItemProcessor\.ProcessorConfig/,
+    ],
+    [
+      "Maps that are inline by default",
+      machineOf({ A: { Type: "Map", ItemProcessor: { StartAt: "In", States: { In: end } }, End: true } }),
+      /not supported: inline Map/,
+    ],
+    [
+      "task tokens",
+      machineOf({ A: call({ Resource: "arn:aws:states:::lambda:invoke.waitForTaskToken" }) }),
+      /not supported: \.waitForTaskToken: machine m: state "A": States\.A\.Resource/,
+    ],
+    [
+      "heartbeats",
+      machineOf({ A: call({ HeartbeatSeconds: 10 }) }),
+      /not supported: HeartbeatSeconds: .*States\.A\.HeartbeatSeconds/,
+    ],
+    [
+      "tasks that nobody waits for",
+      machineOf({ A: call({ Resource: "arn:aws:states:::ecs:runTask" }) }),
+      /not supported: ecs:runTask without \.sync/,
+    ],
+    [
+      "a function's ARN",
+      machineOf({ A: call({ Resource: "arn:aws:lambda:us-east-1:1:function:x" }) }),
+      /not supported: a function's ARN as Resource/,
+    ],
+    [
+      "a Timestamp",
+      machineOf({ A: { Type: "Wait", Timestamp: "2026-01-01T00:00:00Z", End: true } }),
+      /not supported: Timestamp/,
     ],
     [
       "Express children",
@@ -136,7 +191,11 @@ describe("loading", () => {
       machineOf({ A: { Type: "Wait", Seconds: "5", End: true } }),
       /States\.A\.Seconds: expected a whole number of seconds or a JSONata string/,
     ],
-    ["an empty ResultWriter", machineOf({ A: map({ ResultWriter: {} }) }), /empty ResultWriter/],
+    [
+      "an empty ResultWriter",
+      machineOf({ A: map({ ResultWriter: {} }) }),
+      /States\.A\.ResultWriter\.Resource/,
+    ],
   ])("refuses %s, with the state and the path", (_, definition, message) => {
     expect(() => loadDefinition("m", definition)).toThrow(message);
   });
@@ -144,71 +203,6 @@ describe("loading", () => {
   it("takes a key that looks like JSONPath as the key it is", async () => {
     const { output } = await runMachine(machineOf({ A: { ...end, Output: { "a.$": "$.x" } } }));
     expect(output).toEqual({ "a.$": "$.x" });
-  });
-
-  it("refuses a fault at a state that does not exist", async () => {
-    await expect(
-      openRunner({
-        machines: { m: machineOf({ A: end }) },
-        faults: [{ kind: "error", state: "A", error: "X" }],
-      }),
-    ).rejects.toThrow("fault at no state");
-  });
-});
-
-describe("lint", () => {
-  const lint = (states: Record<string, Json>) =>
-    lintDefinition(loadDefinition("m", machineOf(states)), ["SandboxLost"]).map(
-      ({ rule, state, message }) => `${state} ${rule}: ${message}`,
-    );
-
-  it("B19 finds a wrongly cased error name (catalogue-pipeline#3554)", () => {
-    expect(
-      lint({
-        A: call({
-          Retry: [
-            { ErrorEquals: ["Ecs.AmazonECSException"] },
-            { ErrorEquals: ["SandboxLost", "States.Timeout"] },
-          ],
-        }),
-      }),
-    ).toEqual(["A error-name: no service reports Ecs.AmazonECSException; write ECS.AmazonECSException"]);
-  });
-
-  it("B38 wants heartbeat and time-out of every token task, the first below the second", () => {
-    const token = "arn:aws:states:::lambda:invoke.waitForTaskToken";
-    expect(
-      lint({
-        A: call({ Resource: token, TimeoutSeconds: 10, Next: "B" }),
-        B: call({ Resource: token, TimeoutSeconds: 10, HeartbeatSeconds: 10, Next: "C" }),
-        C: call({ HeartbeatSeconds: 10 }),
-      }),
-    ).toEqual([
-      "A token-limits: a task with a token needs TimeoutSeconds and HeartbeatSeconds",
-      "B token-limits: HeartbeatSeconds must be below TimeoutSeconds",
-      "C sync-heartbeat: nothing sends heartbeats here: HeartbeatSeconds is without effect",
-    ]);
-  });
-
-  it("B43 wants a writer, or no results, of a Distributed Map", () => {
-    const writer = { Resource: "arn:aws:states:::s3:putObject", Arguments: { Bucket: "b" } };
-    expect(lint({ A: map({}) })).toHaveLength(1);
-    expect(lint({ A: map({ ResultWriter: writer }) })).toEqual([]);
-    expect(lint({ A: map({ Output: {} }) })).toEqual([]);
-  });
-
-  it("wants States.ALL alone and last; B07 finds ignored fields of a job (aws-cdk#18993)", () => {
-    expect(
-      lint({ A: call({ Retry: [{ ErrorEquals: ["States.ALL"] }, { ErrorEquals: ["States.Timeout"] }] }) }),
-    ).toEqual(["A error-order: States.ALL must stand alone and last"]);
-    expect(
-      lint({
-        A: call({
-          Resource: "arn:aws:states:::batch:submitJob.sync",
-          Arguments: { ContainerOverrides: { Vcpus: 4 } },
-        }),
-      }),
-    ).toEqual(["A batch-fields: Vcpus is ignored; write ResourceRequirements"]);
   });
 });
 
@@ -290,10 +284,10 @@ describe("items from S3 and results in it", () => {
     machineOf({ Map: map({ ItemReader: reader(ReaderConfig), ...rest }) });
   const put = (store: ObjectStore, text: string | Uint8Array) => store.put("k", text, { ifNoneMatch: "*" });
 
-  it("reads JSON lines up to MaxItems, and says MapStateStarted before it knows how many", async () => {
+  it("reads JSON lines, and says MapStateStarted before it knows how many", async () => {
     await withStore(async store => {
-      await put(store, '{"a":1}\n"two"\r\n\n3\n4');
-      const { output, events } = await runMachine(reading({ InputType: "JSONL", MaxItems: 3 }), {
+      await put(store, '{"a":1}\n"two"\r\n\n3');
+      const { output, events } = await runMachine(reading({ InputType: "JSONL" }), {
         buckets: { b: store },
       });
       expect(output).toEqual([{ a: 1 }, "two", 3]);
@@ -320,97 +314,57 @@ describe("items from S3 and results in it", () => {
     });
   });
 
-  it("lists more objects than a page has, as ListObjectsV2 tells them (floci PR#3460)", async () => {
-    const store: Pick<ObjectStore, "list" | "stream"> = {
-      async *list(prefix) {
-        for (let index = 0; index < 1006; index++) yield { key: `${prefix}${index}`, sizeBytes: 1 };
-      },
-      async *stream() {
-        yield Buffer.from("x");
-      },
-    };
-    const { output } = await runMachine(
-      machineOf({
-        Map: map({
-          ItemReader: {
-            Resource: "arn:aws:states:::s3:listObjectsV2",
-            Arguments: { Bucket: "b", Prefix: "p/" },
-          },
-          Output: { count: "{% $count($states.result) %}", first: "{% $states.result[0] %}" },
-        }),
-      }),
-      { buckets: { b: store as ObjectStore } },
-    );
-    expect(output).toEqual({
-      count: 1006,
-      first: { Etag: '"9dd4e461268c8034f5c8564e155c67a6"', Key: "p/0", Size: 1, StorageClass: "STANDARD" },
-    });
-  });
-
   it("leaves a manifest and files by status, and points to it (localstack PR#11381, floci PR#1823)", async () => {
     await withStore(async store => {
-      const writer = (WriterConfig?: Json) => ({
-        Resource: "arn:aws:states:::s3:putObject",
-        Arguments: { Bucket: "b", Prefix: "results/" },
-        ...(WriterConfig !== undefined && { WriterConfig }),
-      });
-      const definition = (config?: Json) =>
-        machineOf({
-          Map: map(
-            { Items: [[1, 2], [3], "bad"], ToleratedFailureCount: 1, ResultWriter: writer(config) },
-            {
-              StartAt: "In",
-              States: {
-                In: {
-                  Type: "Choice",
-                  Choices: [{ Condition: "{% $states.input = 'bad' %}", Next: "Bad" }],
-                  Default: "Good",
-                },
-                Bad: { Type: "Fail", Error: "Bad", Cause: "why" },
-                Good: end,
-              },
+      const definition = machineOf({
+        Map: map(
+          {
+            Items: [[1, 2], [3], "bad"],
+            ToleratedFailureCount: 1,
+            ResultWriter: {
+              Resource: "arn:aws:states:::s3:putObject",
+              Arguments: { Bucket: "b", Prefix: "results/" },
             },
-          ),
-        });
-      const run = async (config?: Json) => {
-        const { output } = await runMachine(definition(config), {
-          buckets: { b: store },
-          seed: JSON.stringify(config ?? null),
-        });
-        const { MapRunArn: arn, ResultWriterDetails: place } = output as {
-          MapRunArn: string;
-          ResultWriterDetails: { Bucket: string; Key: string };
-        };
-        const read = async (key: string) => Buffer.from((await store.get(key))?.body ?? []).toString();
-        expect(place).toEqual({ Bucket: "b", Key: `results/${arn.split(":").at(-1)}/manifest.json` });
-        const manifest = JSON.parse(await read(place.Key));
-        expect(manifest).toMatchObject({
-          DestinationBucket: "b",
-          MapRunArn: arn,
-          ResultFiles: { PENDING: [] },
-        });
-        const [succeeded, failed] = await Promise.all([
-          read(manifest.ResultFiles.SUCCEEDED[0].Key),
-          read(manifest.ResultFiles.FAILED[0].Key),
-        ]);
-        expect(manifest.ResultFiles.SUCCEEDED[0]).toEqual({
-          Key: place.Key.replace("manifest", "SUCCEEDED_0"),
-          Size: Buffer.byteLength(succeeded),
-        });
-        return { succeeded, failed };
+          },
+          {
+            StartAt: "In",
+            States: {
+              In: {
+                Type: "Choice",
+                Choices: [{ Condition: "{% $states.input = 'bad' %}", Next: "Bad" }],
+                Default: "Good",
+              },
+              Bad: { Type: "Fail", Error: "Bad", Cause: "why" },
+              Good: end,
+            },
+          },
+        ),
+      });
+      const { output } = await runMachine(definition, { buckets: { b: store } });
+      const { MapRunArn: arn, ResultWriterDetails: place } = output as {
+        MapRunArn: string;
+        ResultWriterDetails: { Bucket: string; Key: string };
       };
-      const plain = await run();
-      expect(JSON.parse(plain.succeeded)).toMatchObject([
+      const read = async (key: string) => Buffer.from((await store.get(key))?.body ?? []).toString();
+      expect(place).toEqual({ Bucket: "b", Key: `results/${arn.split(":").at(-1)}/manifest.json` });
+      const manifest = JSON.parse(await read(place.Key));
+      expect(manifest).toMatchObject({
+        DestinationBucket: "b",
+        MapRunArn: arn,
+        ResultFiles: { PENDING: [] },
+      });
+      const succeeded = await read(manifest.ResultFiles.SUCCEEDED[0].Key);
+      expect(manifest.ResultFiles.SUCCEEDED[0]).toEqual({
+        Key: place.Key.replace("manifest", "SUCCEEDED_0"),
+        Size: Buffer.byteLength(succeeded),
+      });
+      expect(JSON.parse(succeeded)).toMatchObject([
         { Status: "SUCCEEDED", Input: "[1,2]", Output: "[1,2]", OutputDetails: { Included: true } },
         { Output: "[3]" },
       ]);
-      expect(JSON.parse(plain.failed)).toMatchObject([
+      expect(JSON.parse(await read(manifest.ResultFiles.FAILED[0].Key))).toMatchObject([
         { Status: "FAILED", Error: "Bad", Cause: "why", Input: '"bad"' },
       ]);
-      expect(JSON.parse((await run({ Transformation: "COMPACT" })).succeeded)).toEqual([[1, 2], [3]]);
-      const lines = await run({ Transformation: "FLATTEN", OutputType: "JSONL" });
-      expect(lines.succeeded).toBe("1\n2\n3\n");
-      expect(JSON.parse(lines.failed)).toMatchObject({ Status: "FAILED" });
     });
   });
 

@@ -1,4 +1,4 @@
-// Which recorded test belongs to which definition. The input is the recording's own.
+// The recorded tests with their definitions. The input is the recording's own.
 import type { Json } from "../../src/asl/json-value.ts";
 
 type Definition = Record<string, Json>;
@@ -7,23 +7,21 @@ export interface RecordedCase {
   readonly file: string;
   readonly test: string;
   readonly definition: string;
-  /** What the recorded test changed before it created the machine. */
+  /** Changes that the recorded test made before it created the machine. */
   readonly change?: (definition: Definition) => void;
   /** Text replaced in the definition, as the recorded test did it. */
   readonly replace?: readonly (readonly [string, string])[];
   /** Values that the recording hides. */
   readonly input?: Json;
-  /** What the recorded function does. */
+  /** The behaviour of the recorded function. */
   readonly lambda?: "echo" | "raise" | "hang" | "large";
-  /** What lies in the recorded bucket, where it is not the usual list. */
-  readonly object?: string;
   /** Machines that the recorded one starts, by name. */
   readonly machines?: Readonly<Record<string, string>>;
   /** See EXIT_OF_MAP. */
   readonly exitPointsToRunEnd?: boolean;
-  /** Why the interpreter cannot agree; such a case must fail, so that the list stays true. */
+  /** The reason why our history differs. Such a case must differ, so that the list stays true. */
   readonly differs?: string;
-  /** What is refused at load, by name. */
+  /** The error at load that names an unsupported feature. */
   readonly refused?: RegExp;
 }
 
@@ -57,35 +55,12 @@ const change = (name: string, field: string, value: Json) => (definition: Defini
   state(definition, name)[field] = value;
 };
 const NUMBER = "{% $variable := 1 %}";
-const INPUT = "{% $states.input.input_value %}";
 const scenarios = "scenarios/test_base_scenarios";
 const scenario = (id: string) => `scenarios/statemachines/${id}`;
-const literals: Readonly<Record<string, string>> = {
-  number: "1",
-  string: "'string'",
-  boolean: "true",
-  object: "{'foo': 'bar'}",
-  null: "null",
-};
-
-/** A state of them reads paths. */
+/** The error of a definition with a state that reads paths. */
 const JSONPATH = /not supported: QueryLanguage JSONPath: .*state "/;
 
 export const CASES: readonly RecordedCase[] = [
-  ...each(
-    "arguments/test_arguments",
-    id => `TestArgumentsBase::test_base_cases[${id}]`,
-    {
-      BASE_LAMBDA_EMPTY: "arguments/statemachines/base_lambda_empty",
-      BASE_LAMBDA_LITERALS: "arguments/statemachines/base_lambda_literals",
-      BASE_LAMBDA_EXPRESSION: {
-        definition: "arguments/statemachines/base_lambda_expressions",
-        refused: JSONPATH,
-      },
-      BASE_LAMBDA_EMPTY_GLOBAL_QL_JSONATA: "arguments/statemachines/base_lambda_empty_global_ql_jsonata",
-    },
-    { lambda: "echo", change: change("State0", "Resource", FUNCTION) },
-  ),
   ...each("assign/test_assign_base", id => `TestAssignBase::test_base_cases[${id}]`, {
     BASE_CONSTANT_LITERALS: { definition: "assign/statemachines/base_constant_literals", refused: JSONPATH },
     BASE_VAR: { definition: "assign/statemachines/base_var", refused: JSONPATH },
@@ -114,58 +89,9 @@ export const CASES: readonly RecordedCase[] = [
         definition: `${evaluate}/base_task`,
         change: change("Start", "TimeoutSeconds", NUMBER),
       },
-      HEARTBEAT_SECONDS: {
-        definition: `${evaluate}/base_task`,
-        change: change("Start", "HeartbeatSeconds", NUMBER),
-      },
     },
     withLambda,
   ),
-  ...each(
-    evaluated,
-    id => `TestBaseEvaluateJsonata::test_base_task_from_input[${id}]`,
-    {
-      HEARTBEAT_SECONDS: {
-        definition: `${evaluate}/base_task`,
-        change: change("Start", "HeartbeatSeconds", INPUT),
-      },
-    },
-    withLambda,
-  ),
-  ...each(evaluated, id => `TestBaseEvaluateJsonata::test_base_map[${id}]`, {
-    ITEMS: {
-      definition: `${evaluate}/base_map`,
-      change: change("Start", "Items", [1, '{% $number("2") %}', 3]),
-    },
-    ITEMS_DOUBLE_QUOTES: {
-      definition: `${evaluate}/base_map`,
-      change: change("Start", "Items", [1, "{% $number('2') %}", 3]),
-    },
-    MAX_CONCURRENCY: {
-      definition: `${evaluate}/base_map`,
-      change: change("Start", "MaxConcurrency", NUMBER),
-    },
-    TOLERATED_FAILURE_PERCENTAGE: {
-      definition: `${evaluate}/base_map`,
-      change: change("Start", "ToleratedFailurePercentage", NUMBER),
-    },
-    TOLERATED_FAILURE_COUNT: {
-      definition: `${evaluate}/base_map`,
-      change: change("Start", "ToleratedFailureCount", NUMBER),
-    },
-  }),
-  ...each(evaluated, id => `TestBaseEvaluateJsonata::test_base_map_from_input[${id}]`, {
-    ITEMS: { definition: `${evaluate}/base_map`, change: change("Start", "Items", INPUT) },
-    MAX_CONCURRENCY: { definition: `${evaluate}/base_map`, change: change("Start", "MaxConcurrency", INPUT) },
-    TOLERATED_FAILURE_PERCENTAGE: {
-      definition: `${evaluate}/base_map`,
-      change: change("Start", "ToleratedFailurePercentage", INPUT),
-    },
-    TOLERATED_FAILURE_COUNT: {
-      definition: `${evaluate}/base_map`,
-      change: change("Start", "ToleratedFailureCount", INPUT),
-    },
-  }),
   ...each(evaluated, id => `TestBaseEvaluateJsonata::test_base_jsonata_regular_expressions[${id}]`, {
     BASE: {
       definition: `${evaluate}/base_pass`,
@@ -285,11 +211,6 @@ export const CASES: readonly RecordedCase[] = [
         "statevariables/statemachines/task_catch_error_variable_sampling",
       "test_task_catch_error_with_retry[TASK_CATCH_ERROR_OUTPUT_WITH_RETRY]":
         "statevariables/statemachines/task_catch_error_output_with_retry",
-      "test_map_catch_error[MAP_CATCH_ERROR_OUTPUT]": "statevariables/statemachines/map_catch_error_output",
-      "test_map_catch_error[MAP_CATCH_ERROR_OUTPUT_WITH_RETRY]":
-        "statevariables/statemachines/map_catch_error_output_with_retry",
-      "test_map_catch_error[MAP_CATCH_ERROR_VARIABLE_SAMPLING]":
-        "statevariables/statemachines/map_catch_error_variable_sampling",
       "test_parallel_catch_error[PARALLEL_CATCH_ERROR_OUTPUT]":
         "statevariables/statemachines/parallel_catch_error_output",
       "test_parallel_catch_error[PARALLEL_CATCH_ERROR_VARIABLE_SAMPLING]":
@@ -308,72 +229,6 @@ export const CASES: readonly RecordedCase[] = [
       FunctionName: FUNCTION,
       Payload: { status: "{% $exists($status) ? 'completed' : 'running' %}" },
     }),
-  },
-  {
-    file: scenarios,
-    test: "TestBaseScenarios::test_map_state_item_selector[MAP_STATE_ITEM_SELECTOR_JSONATA]",
-    definition: scenario("map_state_item_selector_jsonata"),
-  },
-  ...["number", "string", "boolean", "object", "null"].flatMap(kind => [
-    {
-      file: scenarios,
-      test: `TestBaseScenarios::test_map_state_items_eval_jsonata_fail[${kind}]`,
-      definition: scenario("map_state_items_literal"),
-      change: change("MapIterateState", "Items", `{% ${literals[kind]} %}`),
-    },
-    {
-      file: scenarios,
-      test: `TestBaseScenarios::test_map_state_items_eval_jsonata_variable_sampling_fail[${kind}]`,
-      definition: scenario("map_state_items_variable"),
-      change: (definition: Definition) => {
-        state(definition, "Start").Assign = { ItemsVar: `{% ${literals[kind]} %}` };
-      },
-    },
-    {
-      file: scenarios,
-      test: `TestBaseScenarios::test_map_state_items_variable_sampling[${kind}]`,
-      definition: scenario("map_state_items_variable"),
-      change: (definition: Definition) => {
-        state(definition, "Start").Assign = {
-          ItemsVar: JSON.parse((literals[kind] ?? "").replaceAll("'", '"')),
-        };
-      },
-    },
-    {
-      file: scenarios,
-      test: `TestBaseScenarios::test_map_state_items_input_types[${kind}]`,
-      definition: scenario("map_state_items"),
-    },
-  ]),
-  {
-    file: scenarios,
-    test: "TestBaseScenarios::test_map_state_items_eval_jsonata_fail[function]",
-    definition: scenario("map_state_items_literal"),
-    change: change("MapIterateState", "Items", "{% $fn := function($x){$x} %}"),
-  },
-  ...each(scenarios, id => `TestBaseScenarios::test_map_state_items_eval_jsonata[${id}]`, {
-    empty: {
-      definition: scenario("map_state_items_literal"),
-      change: change("MapIterateState", "Items", "{% [] %}"),
-    },
-    singleton: {
-      definition: scenario("map_state_items_literal"),
-      change: change("MapIterateState", "Items", "{% [0] %}"),
-    },
-    mixed: {
-      definition: scenario("map_state_items_literal"),
-      change: change("MapIterateState", "Items", "{% [1, 'two', 3] %}"),
-    },
-  }),
-  ...each(scenarios, id => `TestBaseScenarios::test_map_state_items_input_array[${id}]`, {
-    empty: scenario("map_state_items"),
-    singleton: scenario("map_state_items"),
-    mixed: scenario("map_state_items"),
-  }),
-  {
-    file: scenarios,
-    test: "TestBaseScenarios::test_map_item_reader_base_json_max_items_jsonata",
-    definition: scenario("map_item_reader_base_json_max_items_jsonata"),
   },
   {
     file: scenarios,
@@ -411,36 +266,6 @@ export const CASES: readonly RecordedCase[] = [
     test: "TestBaseScenarios::test_choice_singleton_composite[CHOICE_STATE_SINGLETON_COMPOSITE_LITERAL_JSONATA]",
     definition: scenario("choice_state_singleton_composite_literal_string_jsonata"),
   },
-  ...each(scenarios, id => `TestBaseScenarios::test_wait_timestamp_jsonata[${id}]`, {
-    SECONDS: {
-      definition: scenario("wait_timestamp_jsonata"),
-      input: { TimestampValue: "2016-03-14T01:59:00Z" },
-    },
-    NANOSECONDS: {
-      definition: scenario("wait_timestamp_jsonata"),
-      input: { TimestampValue: "2016-03-05T21:29:29.243167252Z" },
-    },
-    NO_T: {
-      definition: scenario("wait_timestamp_jsonata"),
-      input: { TimestampValue: "2016-12-05 21:29:29Z" },
-    },
-    NO_Z: {
-      definition: scenario("wait_timestamp_jsonata"),
-      input: { TimestampValue: "2016-12-05T21:29:29" },
-    },
-    INVALID_DATE: {
-      definition: scenario("wait_timestamp_jsonata"),
-      input: { TimestampValue: "2016-13-05T21:29:29Z" },
-    },
-    INVALID_TIME: {
-      definition: scenario("wait_timestamp_jsonata"),
-      input: { TimestampValue: "2016-12-05T25:29:29Z" },
-    },
-    INVALID_ISO: {
-      definition: scenario("wait_timestamp_jsonata"),
-      input: { TimestampValue: "05-12-2016T21:29:29Z" },
-    },
-  }),
   {
     file: scenarios,
     test: "TestBaseScenarios::test_wait_seconds_jsonata",
@@ -478,9 +303,6 @@ const translated = (
 /** For a Distributed Map in JSONPath the exit points to the end of its run, for one in JSONata to its start. */
 const EXIT_OF_MAP = { exitPointsToRunEnd: true } as const;
 
-const HEARTBEAT =
-  "the recording, of April 2024, has States.Timeout; measured in August 2026 (floci#2733) it is States.HeartbeatTimeout";
-
 const nested = (child: string, input: Json = null) => ({
   definition: "callbacks/statemachines/sfn_start_execution_sync",
   machines: { target: child },
@@ -506,13 +328,6 @@ export const TRANSLATED: readonly RecordedCase[] = [
     test_parallel_state_fail: scenario("parallel_state_fail"),
     test_parallel_state_catch: scenario("parallel_state_catch"),
     test_parallel_state_retry: scenario("parallel_state_retry"),
-    test_map_state_nested: scenario("map_state_nested"),
-    test_map_state_legacy_config_inline: scenario("map_state_legacy_config_inline"),
-    test_map_state_legacy_config_inline_parameters: scenario("map_state_legacy_config_inline_parameters"),
-    test_map_state_legacy_config_inline_item_selector: scenario(
-      "map_state_legacy_config_inline_item_selector",
-    ),
-    test_map_state_config_inline_parameters: scenario("map_state_config_inline_parameters"),
   }),
   ...translated(
     scenarios,
@@ -527,11 +342,6 @@ export const TRANSLATED: readonly RecordedCase[] = [
       ),
       test_map_state_config_distributed_parameters: scenario("map_state_config_distributed_parameters"),
       test_map_state_config_distributed_item_selector: scenario("map_state_config_distributed_item_selector"),
-      test_map_item_reader_json_no_json_list_object: {
-        definition: scenario("map_item_reader_base_json"),
-        object: '{"foo":"bar"}',
-      },
-      test_map_item_reader_base_json: scenario("map_item_reader_base_json"),
       "test_map_state_tolerated_failure_count_path[0]": scenario("map_state_tolerated_failure_count_path"),
       "test_map_state_tolerated_failure_count_path[1]": scenario("map_state_tolerated_failure_count_path"),
       "test_map_state_tolerated_failure_percentage_path[0]": scenario(
@@ -561,19 +371,6 @@ export const TRANSLATED: readonly RecordedCase[] = [
       definition: "callbacks/statemachines/sfn_start_execution_sync2",
     },
     test_start_execution_sync_delegate_failure: nested("base/statemachines/raise_failure"),
-    test_sqs_wait_for_task_token_no_token_parameter:
-      "callbacks/statemachines/sqs_wait_for_task_token_no_token_parameter",
-    test_sqs_wait_for_task_token_timeout: "callbacks/statemachines/sqs_wait_for_task_token_with_timeout",
-  }),
-  ...translated("timeouts/test_heartbeats", "TestHeartbeats", {
-    test_heartbeat_timeout: {
-      definition: "timeouts/statemachines/service_sqs_send_and_wait_for_task_token_with_heartbeat",
-      differs: HEARTBEAT,
-    },
-    test_heartbeat_path_timeout: {
-      definition: "timeouts/statemachines/service_sqs_send_and_wait_for_task_token_with_heartbeat_path",
-      differs: HEARTBEAT,
-    },
   }),
   ...translated(
     "timeouts/test_timeouts",

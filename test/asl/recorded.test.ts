@@ -1,5 +1,5 @@
-// The interpreter against executions recorded on AWS: the whole history, event by event. docs/local-runner.md has the
-// counts that this file prints.
+// Compares the interpreter with executions recorded on AWS: the whole history, event by event. docs/local-runner.md has
+// the counts that this file prints.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,6 @@ import type { TaskExecutor } from "../../src/asl/executor.ts";
 import { isJsonObject, type Json } from "../../src/asl/json-value.ts";
 import { openRunner } from "../../src/asl/runner.ts";
 import { StateError } from "../../src/asl/state-error.ts";
-import { VirtualClock } from "../../src/asl/virtual-clock.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import {
   MISSING_RECORDINGS,
@@ -19,6 +18,7 @@ import {
 } from "./recorded.ts";
 import { CASES, type RecordedCase, TRANSLATED } from "./recorded-cases.ts";
 import { translate } from "./translate.ts";
+import { VirtualClock } from "./virtual-clock.ts";
 
 describe.skipIf(MISSING_RECORDINGS !== undefined)(
   `recorded executions${MISSING_RECORDINGS ? ` (skipped: ${MISSING_RECORDINGS})` : ""}`,
@@ -40,7 +40,7 @@ function rows(cases: readonly RecordedCase[]) {
   return cases.map(row => [`${row.file} ${row.test}`, row] as const);
 }
 
-/** @param toJsonata states that read no path mean the same in both languages; only their name for it is changed */
+/** @param toJsonata changes the query language; states that read no path mean the same in both */
 async function compare(
   row: RecordedCase,
   toJsonata: (definition: Record<string, Json>) => Record<string, Json>,
@@ -85,7 +85,7 @@ function inputOf([started]: readonly RecordedEvent[]): Json {
   return typeof input === "string" ? JSON.parse(input) : input;
 }
 
-/** The recording hides dates in inputs; what it shows of them elsewhere is kept. */
+/** Puts back an input that the recording hides because of its dates. */
 function withInput(history: readonly RecordedEvent[], input: Json | undefined): RecordedEvent[] {
   if (!isJsonObject(input)) return [...history];
   const hidden = JSON.stringify(inputOf(history));
@@ -93,18 +93,16 @@ function withInput(history: readonly RecordedEvent[], input: Json | undefined): 
   return JSON.parse(JSON.stringify(history).replaceAll(hidden, shown));
 }
 
-async function replay(machines: Record<string, Json>, input: Json, { lambda, object }: RecordedCase) {
-  const needsBucket = /bucket-name|result-bucket/.test(JSON.stringify([machines, input]));
+async function replay(machines: Record<string, Json>, input: Json, { lambda }: RecordedCase) {
+  const needsBucket = JSON.stringify([machines, input]).includes("result-bucket");
   const folder = needsBucket ? await mkdtemp(join(tmpdir(), "t1-recorded-")) : undefined;
   const bucket = folder === undefined ? undefined : await openStore(folder);
-  await bucket?.put("file.json", object ?? JSON.stringify(STATEMENTS), { ifNoneMatch: "*" });
   const runner = await openRunner({
     machines,
     executors: {
       "lambda:invoke": lambda === "raise" ? raise() : LAMBDAS[lambda ?? "echo"],
-      "sqs:sendMessage": async () => ({}),
     },
-    buckets: bucket === undefined ? {} : { "bucket-name": bucket, "result-bucket": bucket },
+    buckets: bucket === undefined ? {} : { "result-bucket": bucket },
     clock: new VirtualClock(),
     seed: "recorded",
     account: "111111111111",
@@ -117,12 +115,6 @@ async function replay(machines: Record<string, Json>, input: Json, { lambda, obj
     if (folder !== undefined) await rm(folder, { recursive: true });
   }
 }
-
-const STATEMENTS = [
-  { verdict: "true", statement_date: "6/11/2008", statement_source: "speech" },
-  { verdict: "false", statement_date: "6/7/2022", statement_source: "television" },
-  { verdict: "mostly-true", statement_date: "5/18/2016", statement_source: "news" },
-];
 
 /** The recorded function returned its input. */
 const echo: TaskExecutor = async ({ arguments: { Payload: payload = null } }) => ({

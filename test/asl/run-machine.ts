@@ -1,11 +1,12 @@
-// Runs one machine on a virtual clock and gives back everything that can be asked about it.
+// Runs one machine on a virtual clock and returns all that a test can ask about it.
 import type { ExecutionDescription } from "../../src/asl/description.ts";
 import type { TaskExecutor } from "../../src/asl/executor.ts";
 import type { HistoryEvent } from "../../src/asl/history.ts";
 import type { Json } from "../../src/asl/json-value.ts";
-import type { MapRun } from "../../src/asl/map-runs.ts";
 import { type LocalRunner, openRunner, type RunnerOptions } from "../../src/asl/runner.ts";
-import { VirtualClock } from "../../src/asl/virtual-clock.ts";
+import { type FaultPlan, withFaults } from "./fault-plan.ts";
+import { type MapRun, mapRunsOf } from "./map-runs.ts";
+import { VirtualClock } from "./virtual-clock.ts";
 
 export interface Ran {
   readonly arn: string;
@@ -32,19 +33,24 @@ export async function runMachine(
     input = {},
     during,
     machines = {},
+    faults = [],
+    executors = {},
     ...options
   }: Partial<RunnerOptions> & {
     readonly input?: Json;
+    readonly faults?: FaultPlan;
     readonly during?: (runner: LocalRunner, arn: string) => void;
   } = {},
 ): Promise<Ran> {
   const clock = options.clock ?? new VirtualClock();
   const startMs = clock.now();
+  const all = { main: definition, ...machines };
   const runner = await openRunner({
     seed: "test",
     clock,
     ...options,
-    machines: { main: definition, ...machines },
+    machines: all,
+    executors: withFaults(executors, faults, Object.values(all), clock),
   });
   try {
     const { executionArn: arn } = runner.startExecution({ machine: "main", input, name: "run" });
@@ -57,7 +63,7 @@ export async function runMachine(
       output: description.output === undefined ? undefined : JSON.parse(description.output),
       events: [...events],
       types: events.map(({ type }) => type),
-      mapRuns: runner.mapRuns(arn),
+      mapRuns: mapRunsOf(runner, arn),
       children: runner.children(arn),
       tookMs: clock.now() - startMs,
     };

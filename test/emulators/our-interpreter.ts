@@ -6,8 +6,9 @@ import type { TaskExecutor } from "../../src/asl/executor.ts";
 import type { Json } from "../../src/asl/json-value.ts";
 import { openRunner } from "../../src/asl/runner.ts";
 import { StateError } from "../../src/asl/state-error.ts";
-import { VirtualClock } from "../../src/asl/virtual-clock.ts";
 import { openStore } from "../../src/store/open-store.ts";
+import { mapRunsOf } from "../asl/map-runs.ts";
+import { VirtualClock } from "../asl/virtual-clock.ts";
 import { answerTo, GROUPS, groupLines, type Scenario } from "./scenarios.ts";
 
 /** What is compared: how it ended, by which states, and what its Distributed Maps left. */
@@ -77,9 +78,8 @@ export async function runHere(
         const entered = (event as { stateEnteredEventDetails?: { name: string } }).stateEnteredEventDetails;
         return entered !== undefined && own.has(entered.name) ? [entered.name] : [];
       }),
-      maps: runner
-        .mapRuns(executionArn)
-        .map(({ status: ended, itemCounts: { succeeded, failed } }) => ({ ended, succeeded, failed }))
+      maps: mapRunsOf(runner, executionArn)
+        .map(({ status: ended, succeeded, failed }) => ({ ended, succeeded, failed }))
         .map(finished),
     };
   } finally {

@@ -6,9 +6,9 @@ import {
   type ProgramRun,
   runProgram,
 } from "../../src/asl/executors/program.ts";
-import type { FaultPlan } from "../../src/asl/fault-plan.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
+import type { FaultPlan } from "../asl/fault-plan.ts";
 import { listProcesses, SPAWNER } from "../sandbox/processes.ts";
 import type { StormLog } from "./storm-log.ts";
 import type { StormyStore } from "./stormy-store.ts";

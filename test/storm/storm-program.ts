@@ -17,6 +17,7 @@ import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 import { createRootBuilder } from "../../src/sandbox/bubblewrap/root-builder.ts";
 import { openStore } from "../../src/store/open-store.ts";
+import { withFaults } from "../asl/fault-plan.ts";
 import { fastClock } from "./fast-clock.ts";
 import { killSandboxes, SERVICE_FAULTS, stormyDriver, stormyTrainer } from "./storm-faults.ts";
 import { StormLog } from "./storm-log.ts";
@@ -70,6 +71,7 @@ function openDriver(market: string) {
   };
 }
 
+const clock = fastClock(settings.startMs, settings.speed);
 const assembly = readAssembly(await synthesizedAssembly());
 const functions = Object.fromEntries(
   Object.entries(assembly.functions).map(([name, one]) => [
@@ -94,8 +96,8 @@ const machines = await Machines.open({
   gate: new TaskGate(async () => undefined),
   iterations: config.training.iterations,
   onEvent: event => event.kind === "stage" && log.note(`stage ${event.stage}`),
-  faults: SERVICE_FAULTS,
-  clock: fastClock(settings.startMs, settings.speed),
+  withFaults: executors => withFaults(executors, SERVICE_FAULTS, Object.values(assembly.machines), clock),
+  clock,
 });
 const calm = killSandboxes(settings.killSandboxEveryMs, log);
 try {

@@ -1,9 +1,10 @@
-// Which failed tries of a Batch job are made again, as the user guide says ("Automated job retries", "Job timeouts"). The
-// same shape in a synthesized job definition and in a request; a request's replaces the definition's as a whole.
+// Decides which failed tries of a Batch job are repeated, as the user guide says ("Automated job retries", "Job
+// timeouts"). A synthesized job definition and a request have the same shape; the request's replaces the definition's
+// as a whole. Batch allows at most ten tries of a job, one after the other without a wait: ten times its time limit.
 import { z } from "zod";
 import type { ProgramEnd } from "./program.ts";
 
-/** What a pattern may hold; only its end may be a `*`, for any rest. */
+/** A pattern may end in `*`, which stands for any rest. */
 const Pattern = z
   .string()
   .max(512)
@@ -14,17 +15,17 @@ const ExitRule = z.looseObject({
     .string()
     .toUpperCase()
     .pipe(z.enum(["RETRY", "EXIT"])),
-  /** Of the container's exit code in decimal. */
+  /** Matched against the container's exit code in decimal. */
   OnExitCode: Pattern.regex(/^\d*\*?$/, "expected digits, then perhaps *").optional(),
-  /** Of the container's reason: out of memory, an image that cannot be pulled. */
+  /** Matched against the container's reason: out of memory, an image that cannot be pulled. */
   OnReason: Pattern.optional(),
-  /** Of the attempt's: a host that was lost, a task that did not start. */
+  /** Matched against the attempt's reason: a host that was lost, a task that did not start. */
   OnStatusReason: Pattern.optional(),
 });
 
 export const RetryStrategy = z
   .looseObject({
-    /** All tries together. */
+    /** Number of tries, the first one included. */
     Attempts: z.int().min(1).max(10).optional(),
     EvaluateOnExit: z.array(ExitRule).max(5).optional(),
   })
@@ -37,14 +38,14 @@ export type RetryStrategy = z.output<typeof RetryStrategy>;
 /** How an attempt ended, as DescribeJobs tells it. */
 export interface AttemptEnd extends ProgramEnd {
   readonly statusReason: string;
-  /** Ended by its time limit, which is never tried again. */
+  /** The time limit ended it; such a try is never repeated. */
   readonly isTimedOut: boolean;
 }
 
 /**
- * The first rule whose conditions are all met decides; where none is, and without rules, a failure is tried again.
+ * The first rule whose conditions all hold decides; without such a rule a failure is tried again.
  *
- * @param attempt that failed; the first is 1
+ * @param attempt number of the failed one; the first is 1
  */
 export function mayTryAgain(
   { Attempts: attempts = 1, EvaluateOnExit: rules = [] }: RetryStrategy,

@@ -1,5 +1,5 @@
-// `batch:submitJob`: a job of one node or many, tried as often as its retry strategy says. Error names in
-// error-names.ts; a job that fails is `States.TaskFailed` with the job as cause.
+// The executor of `batch:submitJob.sync`: a job of one node or many, tried as often as its retry strategy says. Its error
+// names are in error-names.ts; a job that fails is `States.TaskFailed` with the job as cause.
 import { z } from "zod";
 import { Failure } from "../../failure/errors.ts";
 import type { TaskContext, TaskExecutor, TaskRequest } from "../executor.ts";
@@ -11,16 +11,16 @@ import { environmentOf, type Program, runProgram } from "./program.ts";
 export interface JobDefinition {
   readonly program: Program;
   readonly environment?: Readonly<Record<string, string>>;
-  /** A multi-node job when it is given; node 0 is the main one, and the job ends with it. */
+  /** Makes it a multi-node job; node 0 is the main one, and the job ends with it. */
   readonly nodeCount?: number;
-  /** Left out, there is one try. */
+  /** One try by default. */
   readonly retryStrategy?: RetryStrategy;
-  /** Per try, of all nodes together. */
+  /** Time limit of a try, for all nodes together. */
   readonly timeoutSeconds?: number;
 }
 
 export interface JobQueue {
-  /** false: its compute environments get no instance, and jobs stay RUNNABLE */
+  /** false: the compute environments get no instance, and jobs stay RUNNABLE */
   readonly hasCapacity?: boolean;
   /** The queue's limit for jobs that cannot start (jobStateTimeLimitActions). */
   readonly runnableLimitSeconds?: number;
@@ -74,10 +74,6 @@ export function batchExecutor({
       SdkHttpMetadata: { HttpStatusCode: 200 },
       SdkResponseMetadata: { RequestId: request.requestId },
     };
-    if (request.resource.pattern !== "sync") {
-      context.detach(runJob(request, context, given, definition, queue));
-      return response;
-    }
     context.submitted(response);
     const { job, error } = await runJob(request, context, given, definition, queue);
     if (job.Status !== "SUCCEEDED")
@@ -104,17 +100,14 @@ async function runJob(
   const tries: { readonly end: AttemptEnd; readonly startMs: number; readonly stopMs: number }[] = [];
   const describe = (status: "SUCCEEDED" | "FAILED", statusReason: string): JsonObject => ({
     Attempts: tries.map(({ end, startMs, stopMs }) => ({
-      Container: {
-        ...(end.exitCode !== undefined && { ExitCode: end.exitCode }),
-        ...(end.reason !== undefined && { Reason: end.reason }),
-      },
+      Container: { ExitCode: end.exitCode, Reason: end.reason },
       StartedAt: startMs,
       StatusReason: end.statusReason,
       StoppedAt: stopMs,
     })),
     Container: {
-      ...(tries.at(-1)?.end.exitCode !== undefined && { ExitCode: tries.at(-1)?.end.exitCode }),
-      ...(tries.at(-1)?.end.reason !== undefined && { Reason: tries.at(-1)?.end.reason }),
+      ExitCode: tries.at(-1)?.end.exitCode,
+      Reason: tries.at(-1)?.end.reason,
       Command: given.ContainerOverrides?.Command ?? [],
     },
     CreatedAt: createdMs,
@@ -123,7 +116,7 @@ async function runJob(
     JobId: request.requestId,
     JobName: given.JobName,
     JobQueue: given.JobQueue,
-    ...(tries.length > 0 && { StartedAt: tries[0].startMs }),
+    StartedAt: tries[0]?.startMs,
     Status: status,
     StatusReason: statusReason,
     StoppedAt: context.now(),
@@ -148,7 +141,7 @@ async function runJob(
   }
 }
 
-/** One try: all nodes at once, over when the main node is. */
+/** Runs one try: all nodes at once, until the main node ends. */
 async function runAttempt(
   request: TaskRequest,
   context: TaskContext,
@@ -183,7 +176,7 @@ async function runAttempt(
           AWS_BATCH_JOB_NODE_INDEX: String(node),
           AWS_BATCH_JOB_MAIN_NODE_INDEX: "0",
           AWS_BATCH_JOB_NUM_NODES: String(nodeCount),
-          // Batch tells it to the other nodes only.
+          // Batch gives it to the other nodes only.
           ...(node > 0 && { AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS: "127.0.0.1" }),
         }),
       },

@@ -1,5 +1,6 @@
-// `ecs:runTask`: a task of containers, each a program. Shapes after recorded executions; error names in error-names.ts.
-// Step Functions itself makes `States.TaskFailed` of a container that exits with another code than 0.
+// The executor of `ecs:runTask.sync`: a task of containers, each a program. Shapes follow recorded executions; error
+// names are in error-names.ts. Step Functions itself makes `States.TaskFailed` of a container that exits with a code
+// other than 0.
 import { z } from "zod";
 import type { TaskContext, TaskExecutor, TaskRequest } from "../executor.ts";
 import type { Json, JsonObject } from "../json-value.ts";
@@ -12,7 +13,7 @@ export interface Container {
   /** undefined: there is no such image here, and the task never starts */
   readonly program: Program | undefined;
   readonly environment?: Readonly<Record<string, string>>;
-  /** true where it is not given: the task ends with it */
+  /** The task ends with an essential container; true by default. */
   readonly isEssential?: boolean;
   readonly stopTimeoutSeconds?: number;
 }
@@ -75,11 +76,6 @@ export function ecsExecutor(definitions: Readonly<Record<string, TaskDefinition>
       SdkResponseMetadata: { RequestId: request.requestId },
       Tasks: [task.describe("PROVISIONING", [])],
     };
-    if (request.resource.pattern !== "sync") {
-      // The task goes on by itself; with a token, what is in it answers.
-      context.detach(task.run());
-      return response;
-    }
     context.submitted(response);
     const { ends, stopCode, reason } = await task.run();
     const description = task.describe("STOPPED", ends, stopCode, reason);
@@ -159,7 +155,7 @@ class Task {
     };
   }
 
-  /** As in the request's answer, or in the task's last state. */
+  /** The task as the request's response or its last state shows it. */
   describe(
     status: "PROVISIONING" | "STOPPED",
     ends: readonly (ProgramEnd | undefined)[],
@@ -178,8 +174,8 @@ class Task {
       Containers: containers.map(({ name, image }, index) => ({
         ContainerArn: `${arn}:container/${this.#request.requestId}/${index}`,
         Cpu: "0",
-        ...(ends[index]?.exitCode !== undefined && { ExitCode: ends[index]?.exitCode }),
-        ...(ends[index]?.reason !== undefined && { Reason: ends[index]?.reason }),
+        ExitCode: ends[index]?.exitCode,
+        Reason: ends[index]?.reason,
         GpuIds: [],
         Image: image,
         LastStatus: status === "STOPPED" ? "STOPPED" : "PENDING",
@@ -213,7 +209,7 @@ class Task {
       },
       PlatformVersion: "1.4.0",
       StartedBy: "AWS Step Functions",
-      ...(stopCode !== undefined && { StopCode: stopCode }),
+      StopCode: stopCode,
       ...(reason !== undefined && { StoppedReason: reason, StoppedAt: this.#context.now() }),
       Tags: [],
       TaskArn: taskArn,

@@ -1,4 +1,4 @@
-// `lambda:invoke`: a handler called in this process. What it gets and gives passes through JSON, as it does there.
+// The executor of `lambda:invoke`: calls a handler in this process. Event and result pass through JSON, as in Lambda.
 import { z } from "zod";
 import type { TaskExecutor } from "../executor.ts";
 import { exceedsBytes, type Json } from "../json-value.ts";
@@ -11,7 +11,7 @@ interface LambdaContext {
   readonly awsRequestId: string;
   readonly functionName: string;
   getRemainingTimeInMillis(): number;
-  /** Fires when the time is over. The service gives no such thing: a handler need not use it. */
+  /** Fires when the time is over. Lambda has no such signal, so a handler must work without it. */
   readonly signal: AbortSignal;
   /** Waits on the runner's clock. */
   readonly sleep: (ms: number) => Promise<void>;
@@ -19,14 +19,14 @@ interface LambdaContext {
 
 export interface LambdaFunction {
   readonly handler: (event: Json, context: LambdaContext) => Promise<unknown>;
-  /** 3 s where none is given, as Lambda has it. */
+  /** Lambda's default: 3 s. */
   readonly timeoutSeconds?: number;
 }
 
 const Arguments = z.looseObject({
   FunctionName: z.string(),
   Payload: z.custom<Json>().optional(),
-  InvocationType: z.enum(["RequestResponse", "Event"]).optional(),
+  InvocationType: z.literal("RequestResponse").optional(),
 });
 
 /** @param functions by name */
@@ -34,7 +34,7 @@ export function lambdaExecutor(functions: Readonly<Record<string, LambdaFunction
   return async (request, context) => {
     const parsed = Arguments.safeParse(request.arguments);
     if (!parsed.success) throw new StateError("States.Runtime", z.prettifyError(parsed.error));
-    const { FunctionName: named, Payload: payload = {}, InvocationType: type } = parsed.data;
+    const { FunctionName: named, Payload: payload = {} } = parsed.data;
     const name = /(?:^|:function:)([^:]+)(?::[^:]*)?$/.exec(named)?.[1] ?? named;
     const found = Object.hasOwn(functions, name) ? functions[name] : undefined;
     if (found === undefined)
@@ -45,16 +45,12 @@ export function lambdaExecutor(functions: Readonly<Record<string, LambdaFunction
     const text = JSON.stringify(payload);
     if (exceedsBytes(text, PAYLOAD_BYTES))
       throw new StateError("Lambda.AWSLambdaException", "Request must be smaller than 6291456 bytes");
-    const run = invoke(name, found, JSON.parse(text), request.requestId, context);
-    if (type === "Event") {
-      context.detach(run);
-      return { Payload: "", StatusCode: 202, ...metadata(request.requestId, 202) };
-    }
     return {
       ExecutedVersion: "$LATEST",
-      Payload: await run,
+      Payload: await invoke(name, found, JSON.parse(text), request.requestId, context),
       StatusCode: 200,
-      ...metadata(request.requestId, 200),
+      SdkHttpMetadata: { HttpStatusCode: 200 },
+      SdkResponseMetadata: { RequestId: request.requestId },
     };
   };
 }
@@ -77,7 +73,7 @@ async function invoke(
     signal: abort.signal,
     sleep,
   };
-  // The time is kept on the real clock: a handler is a program that runs, also where the machine's clock is virtual.
+  // The time limit runs on the real clock, also when the machine's clock is virtual: a handler is a real program.
   const timedOut = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     timedOut.reject(
@@ -103,7 +99,7 @@ async function invoke(
   }
 }
 
-/** As the Node.js runtime reports what a handler throws: the error's name is what a machine can catch. */
+/** Reports an error like Lambda's Node.js runtime: a machine can catch it by the error's name. */
 function handlerError(thrown: unknown): StateError {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   return new StateError(
@@ -115,8 +111,4 @@ function handlerError(thrown: unknown): StateError {
     }),
     { cause: error },
   );
-}
-
-function metadata(requestId: string, status: number) {
-  return { SdkHttpMetadata: { HttpStatusCode: status }, SdkResponseMetadata: { RequestId: requestId } };
 }

@@ -1,13 +1,13 @@
-// What a container or job runs: a function of this process, or a child process with the entry point and environment of
-// the image. Ended as a container is: SIGTERM to all of its processes, SIGKILL when the stop time is over.
+// The program of a container or job: a function of this process, or a child process with the entry point and environment
+// of the image. It is stopped like a container: SIGTERM to all of its processes, SIGKILL when the stop time is over.
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { z } from "zod";
 
 export interface ProgramRun {
-  /** Of the definition, the overrides and the service together. */
+  /** Merged from the definition, the overrides and the service. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The override's, which replaces the definition's; undefined where there is none. */
+  /** The override's command, which replaces the definition's; undefined without one. */
   readonly command: readonly string[] | undefined;
   /** Fires when the task is to stop. */
   readonly signal: AbortSignal;
@@ -15,15 +15,15 @@ export interface ProgramRun {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** How a program ended; a service may say more about it than its exit code. */
+/** How a program ended; a service may report more than its exit code. */
 export interface ProgramEnd {
   readonly exitCode?: number;
   readonly stopCode?: string;
-  /** Of the container. */
+  /** The container's reason. */
   readonly reason?: string;
-  /** Of a job's attempt, e.g. a host that was lost. */
+  /** The reason of a job's attempt, e.g. a host that was lost. */
   readonly statusReason?: string;
-  /** What a function threw; a service does not see it. */
+  /** The error that a function threw; a service does not see it. */
   readonly error?: unknown;
 }
 
@@ -31,15 +31,15 @@ export type Program =
   | { readonly kind: "function"; readonly run: (run: ProgramRun) => Promise<ProgramEnd> }
   | {
       readonly kind: "process";
-      /** The image's entry point; the command is appended to it. */
+      /** The image's entry point; the command follows it. */
       readonly entryPoint: readonly string[];
       readonly command?: readonly string[];
       readonly folder?: string;
-      /** Gets what the program prints. */
+      /** Gets the program's output. */
       readonly onOutput?: (chunk: Uint8Array) => void;
     };
 
-/** ECS: stopTimeout, 30 s where none is given. */
+/** ECS's default of stopTimeout. */
 const STOP_TIMEOUT_SECONDS = 30;
 
 const Overrides = z.array(z.looseObject({ Name: z.string(), Value: z.string() }));
@@ -67,7 +67,7 @@ function runProcess(
   return new Promise(resolve => {
     const child = spawn(file, args, {
       cwd: folder,
-      // A container has its own environment; a path to find programs is all that it takes from this one.
+      // A container has its own environment and takes only PATH from this process, to find programs.
       env: { PATH: process.env.PATH ?? "", ...run.environment },
       stdio: ["ignore", "pipe", "pipe"],
       detached: true,
@@ -93,7 +93,7 @@ function runProcess(
     child.stdout.on("data", chunk => onOutput?.(chunk));
     child.stderr.on("data", chunk => onOutput?.(chunk));
     child.on("error", error => end({ reason: `CannotStartContainerError: ${error.message}` }));
-    // The container ends with its first process; what that left behind goes with it.
+    // A container ends with its first process, and every process that it left behind ends with it.
     child.on("exit", (code, signal) => {
       kill("SIGKILL");
       end({ exitCode: code ?? 128 + (signal === null ? 0 : constants.signals[signal]) });

@@ -1,5 +1,5 @@
-// `states:startExecution`: another execution of this runner. `.sync` answers with texts, `.sync:2` with JSON, as the
-// two versions of the integration do.
+// The executor of `states:startExecution`: starts another execution of this runner. Like the two versions of the
+// integration, `.sync` responds with texts and `.sync:2` with JSON.
 import { z } from "zod";
 import { InputError } from "../../failure/errors.ts";
 import { deriveSeed } from "../../random/seed.ts";
@@ -8,7 +8,7 @@ import type { TaskExecutor } from "../executor.ts";
 import type { Json, JsonObject } from "../json-value.ts";
 import { StateError } from "../state-error.ts";
 
-/** The part of a runner that is needed. */
+/** The part of a runner that this executor calls. */
 interface Starter {
   startExecution(options: {
     readonly machine: string;
@@ -33,7 +33,7 @@ export function statesExecutor(runner: Starter): TaskExecutor {
     const { StateMachineArn: machineArn, Name: name, Input: input } = parsed.data;
     const started = start(runner, {
       machine: machineArn.slice(machineArn.lastIndexOf(":") + 1),
-      // An input that is a text is the JSON itself.
+      // A text is taken as JSON.
       input: typeof input === "string" ? parseInput(input) : (input ?? {}),
       // A try that is repeated after a restart finds the execution that it had started.
       name: name ?? deriveSeed(request.requestId, "execution"),
@@ -48,7 +48,7 @@ export function statesExecutor(runner: Starter): TaskExecutor {
     const { pattern } = request.resource;
     if (pattern !== "sync" && pattern !== "sync:2") return response;
     context.submitted(response);
-    // Step Functions stops what a `.sync` task had started when the task itself is ended.
+    // Step Functions stops the execution that a `.sync` task started when the task itself ends.
     context.signal.addEventListener("abort", () =>
       runner.stopExecution(started.executionArn, { cause: "Parent execution ended" }),
     );
@@ -87,11 +87,9 @@ function parseInput(text: string): Json {
 function describe(execution: ExecutionDescription, isParsed: boolean): JsonObject {
   const value = (text: string): Json => (isParsed ? JSON.parse(text) : text);
   return {
-    ...(execution.cause !== undefined && { Cause: execution.cause }),
-    // In the nested description a time-out has its name, unlike in DescribeExecution (recorded on AWS).
-    ...((execution.error !== undefined || execution.status === "TIMED_OUT") && {
-      Error: execution.error ?? "States.Timeout",
-    }),
+    Cause: execution.cause,
+    // The nested description names a time-out, unlike DescribeExecution (recorded on AWS).
+    Error: execution.status === "TIMED_OUT" ? "States.Timeout" : execution.error,
     ExecutionArn: execution.executionArn,
     Input: value(execution.input),
     InputDetails: { Included: true },
@@ -100,11 +98,11 @@ function describe(execution: ExecutionDescription, isParsed: boolean): JsonObjec
       Output: value(execution.output),
       OutputDetails: { Included: true },
     }),
-    RedriveCount: execution.redriveCount,
-    RedriveStatus: execution.redriveStatus,
+    RedriveCount: 0,
+    RedriveStatus: execution.status === "SUCCEEDED" ? "NOT_REDRIVABLE" : "REDRIVABLE",
     StartDate: Date.parse(execution.startDate),
     StateMachineArn: execution.stateMachineArn,
     Status: execution.status,
-    ...(execution.stopDate !== undefined && { StopDate: Date.parse(execution.stopDate) }),
+    StopDate: execution.stopDate === undefined ? undefined : Date.parse(execution.stopDate),
   };
 }

@@ -1,32 +1,31 @@
-// One stay of a thread in a state: what expressions see there, and how what they yield is checked.
-
+// One entry of a branch into a state: the values that expressions see there, and the checks of what they return.
+import type { Branch } from "./branch.ts";
 import { roleArn } from "./execution.ts";
 import type { Json, Payload } from "./json-value.ts";
 import { exceedsBytes, toPayload } from "./json-value.ts";
 import type { Assignments, State } from "./machine.ts";
 import { StateError } from "./state-error.ts";
-import type { MapItem, Thread } from "./thread.ts";
 import { EvaluationError, evaluateTemplate, type Template, unexpectedType } from "./value-template.ts";
 
 /** Quota: all variables of an execution together. */
 const MOST_VARIABLE_BYTES = 10 * 1024 * 1024;
 
-export interface Visit {
-  readonly thread: Thread;
+export interface StateEntry {
+  readonly branch: Branch;
   readonly state: State;
-  /** Number of the state in its thread, from 0. */
+  /** Number of the state in its branch, from 0. */
   readonly step: number;
   readonly input: Payload;
   readonly entered: { readonly id: number; readonly previousEventId: number; readonly timeMs: number };
 }
 
-/** What an expression may see besides the input. */
+/** Values that an expression may see besides the input. */
 export interface Extras {
   readonly result?: Json;
   readonly errorOutput?: Json;
   readonly retryCount?: number;
-  readonly taskToken?: string;
-  readonly item?: MapItem;
+  /** Of the Map whose ItemSelector is evaluated. */
+  readonly item?: { readonly index: number; readonly value: Json };
 }
 
 export interface Outcome {
@@ -36,23 +35,19 @@ export interface Outcome {
 }
 
 /** @throws StateError States.QueryEvaluationError, after writing the event EvaluationFailed */
-export async function evaluate(visit: Visit, template: Template, extras: Extras = {}): Promise<Json> {
+export async function evaluate(entry: StateEntry, template: Template, extras: Extras = {}): Promise<Json> {
   if (template.kind === "literal") return template.value;
   try {
-    return await evaluateTemplate(template, bindings(visit, extras));
+    return await evaluateTemplate(template, bindings(entry, extras));
   } catch (error) {
-    if (error instanceof EvaluationError) throw evaluationFailed(visit, error);
+    if (error instanceof EvaluationError) throw evaluationFailed(entry, error);
     throw error;
   }
 }
 
-/**
- * The number that a field holds.
- *
- * @throws StateError States.QueryEvaluationError when it is none, or not within the bounds
- */
+/** @throws StateError States.QueryEvaluationError when the value is no number, or not within the bounds */
 export async function evaluateNumber(
-  visit: Visit,
+  entry: StateEntry,
   template: Template,
   field: string,
   {
@@ -62,12 +57,12 @@ export async function evaluateNumber(
     ...extras
   }: Extras & { readonly isWhole?: boolean; readonly min?: number; readonly max?: number } = {},
 ): Promise<number> {
-  const value = await evaluate(visit, template, extras);
+  const value = await evaluate(entry, template, extras);
   if (typeof value !== "number")
-    throw evaluationFailed(visit, unexpectedType(template, field, "number", value));
+    throw evaluationFailed(entry, unexpectedType(template, field, "number", value));
   if ((isWhole && !Number.isInteger(value)) || value < min || value > max)
     throw evaluationFailed(
-      visit,
+      entry,
       new EvaluationError(
         `The field '${field}' must be ${isWhole ? "a whole number" : "a number"} from ${min} to ${max} but was: ${value}`,
         field,
@@ -76,28 +71,32 @@ export async function evaluateNumber(
   return value;
 }
 
-export async function evaluateText(visit: Visit, template: Template, field: string): Promise<string> {
-  const value = await evaluate(visit, template);
+export async function evaluateText(entry: StateEntry, template: Template, field: string): Promise<string> {
+  const value = await evaluate(entry, template);
   if (typeof value !== "string")
-    throw evaluationFailed(visit, unexpectedType(template, field, "string", value));
+    throw evaluationFailed(entry, unexpectedType(template, field, "string", value));
   return value;
 }
 
-export async function evaluateBoolean(visit: Visit, template: Template, field: string): Promise<boolean> {
-  const value = await evaluate(visit, template);
+export async function evaluateBoolean(
+  entry: StateEntry,
+  template: Template,
+  field: string,
+): Promise<boolean> {
+  const value = await evaluate(entry, template);
   if (typeof value !== "boolean")
-    throw evaluationFailed(visit, unexpectedType(template, field, "boolean", value));
+    throw evaluationFailed(entry, unexpectedType(template, field, "boolean", value));
   return value;
 }
 
 /**
- * Output and variables with which a state ends. Both see the variables as they were before.
+ * Evaluates the output and the variables of a state that ends. Both see the variables as they were before.
  *
- * @param unchanged the output where none is declared
+ * @param unchanged the output of a state that declares none
  * @throws StateError States.QueryEvaluationError, States.DataLimitExceeded
  */
 export async function finish(
-  visit: Visit,
+  entry: StateEntry,
   {
     output,
     assign,
@@ -110,20 +109,20 @@ export async function finish(
   unchanged: Payload,
   extras: Extras = {},
 ): Promise<Outcome> {
-  const payload = output === undefined ? unchanged : toPayload(await evaluate(visit, output, extras));
-  const { limits } = visit.thread.execution.world;
-  if (exceedsBytes(payload.text, limits.payloadBytes)) throw dataLimitExceeded(visit.state.name);
+  const payload = output === undefined ? unchanged : toPayload(await evaluate(entry, output, extras));
+  const { limits } = entry.branch.execution.runtime;
+  if (exceedsBytes(payload.text, limits.payloadBytes)) throw dataLimitExceeded(entry.state.name);
   if (assign.length === 0) return { output: payload, assigned: undefined, next };
   const assigned: Record<string, Json> = {};
-  for (const [name, template] of assign) assigned[name] = await evaluate(visit, template, extras);
+  for (const [name, template] of assign) assigned[name] = await evaluate(entry, template, extras);
   const text = JSON.stringify(assigned);
-  const all = JSON.stringify({ ...visit.thread.variables(), ...assigned });
+  const all = JSON.stringify({ ...entry.branch.variables(), ...assigned });
   if (exceedsBytes(text, limits.payloadBytes) || exceedsBytes(all, MOST_VARIABLE_BYTES))
-    throw dataLimitExceeded(visit.state.name);
+    throw dataLimitExceeded(entry.state.name);
   return { output: payload, assigned, next };
 }
 
-/** @param subject the state's name, or what returned a task's result */
+/** @param subject the state's name, or the service that returned a task's result */
 export function dataLimitExceeded(subject: string): StateError {
   return new StateError(
     "States.DataLimitExceeded",
@@ -132,60 +131,54 @@ export function dataLimitExceeded(subject: string): StateError {
 }
 
 /** Writes the event and returns the error, in Step Functions' words. */
-export function evaluationFailed(
-  visit: Visit,
-  { message, location }: EvaluationError,
-  previousEventId?: number,
-): StateError {
-  const { thread, state, entered } = visit;
+export function evaluationFailed(entry: StateEntry, { message, location }: EvaluationError): StateError {
+  const { branch, state, entered } = entry;
   const cause = `An error occurred while executing the state '${state.name}' (entered at the event id #${entered.id}). ${message}`;
   // Recorded on AWS: an evaluation that fails before anything else happened in the state points past its own entry.
-  const previous = previousEventId ?? (thread.last === entered.id ? entered.previousEventId : thread.last);
-  thread.last = thread.execution.history.add("EvaluationFailed", previous, {
+  const previous = branch.last === entered.id ? entered.previousEventId : branch.last;
+  branch.last = branch.execution.history.add("EvaluationFailed", previous, {
     error: "States.QueryEvaluationError",
     cause,
-    ...(location !== undefined && { location }),
+    location,
     state: state.name,
   });
   return new StateError("States.QueryEvaluationError", cause);
 }
 
-function bindings(visit: Visit, extras: Extras): Record<string, unknown> {
-  const { thread, input } = visit;
-  const { clock } = thread.execution.world;
+function bindings(entry: StateEntry, extras: Extras): Record<string, unknown> {
+  const { branch, input } = entry;
+  const { clock } = branch.execution.runtime;
   return {
-    ...thread.variables(),
-    ...thread.execution.randomFunctions,
+    ...branch.variables(),
+    ...branch.execution.randomFunctions,
     millis: () => clock.now(),
     states: {
       input: input.value,
-      context: context(visit, extras),
-      ...(extras.result !== undefined && { result: extras.result }),
-      ...(extras.errorOutput !== undefined && { errorOutput: extras.errorOutput }),
+      context: context(entry, extras),
+      result: extras.result,
+      errorOutput: extras.errorOutput,
     },
   };
 }
 
 /** `$states.context`. Source: developer guide, "Context object". */
-function context({ thread, state, entered }: Visit, extras: Extras): Json {
-  const { source, world } = thread.execution;
-  const item = extras.item ?? thread.item;
+function context({ branch, state, entered }: StateEntry, { retryCount, item }: Extras): Json {
+  const { source, runtime } = branch.execution;
   return {
     Execution: {
       Id: source.arn,
       Input: source.input.value,
       Name: source.name,
-      RoleArn: roleArn(world),
+      RoleArn: roleArn(runtime),
       StartTime: new Date(source.startMs).toISOString(),
-      RedriveCount: source.redriveCount,
+      RedriveCount: 0,
     },
     StateMachine: { Id: source.machineArn, Name: source.machineName },
     State: {
       EnteredTime: new Date(entered.timeMs).toISOString(),
       Name: state.name,
-      ...(extras.retryCount !== undefined && { RetryCount: extras.retryCount }),
+      RetryCount: retryCount,
     },
-    ...(extras.taskToken !== undefined && { Task: { Token: extras.taskToken } }),
-    ...(item !== undefined && { Map: { Item: { Index: item.index, Value: item.value } } }),
+    Map: item && { Item: { Index: item.index, Value: item.value } },
   };
 }

@@ -1,6 +1,6 @@
 // A clock for tests: it stands still while anything is under way and then jumps to the next timer. Timers of the same
-// instant fire in the order they were set, each after everything that the one before it set going has come to rest.
-import type { Clock, Timer } from "./clock.ts";
+// instant fire in the order they were set, each after the consequences of the one before it have come to rest.
+import type { Clock, Timer } from "../../src/asl/clock.ts";
 
 interface Entry {
   readonly timeMs: number;
@@ -13,7 +13,7 @@ export class VirtualClock implements Clock {
   #order = 0;
   #holds = 0;
   #isCheckPlanned = false;
-  /** Binary heap by (time, order). */
+  /** Binary heap, ordered by time and then by order. */
   readonly #heap: Entry[] = [];
 
   constructor(startMs = Date.UTC(2026, 0, 1)) {
@@ -46,7 +46,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** setImmediate comes after all promise callbacks, so nothing that could still happen by itself is left then. */
+  /** Checks in a setImmediate, which runs after all promise callbacks: nothing more can happen by itself then. */
   #planCheck(): void {
     if (this.#isCheckPlanned || this.#holds > 0 || this.#heap.length === 0) return;
     this.#isCheckPlanned = true;
