@@ -1,6 +1,5 @@
 // Commands whose start or end somebody inside meddles with: in between they are children of the porter, which outside
 // nobody may reach, keep waiting, or outlive.
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import {
@@ -14,7 +13,6 @@ import { listProcesses, SPAWNER } from "../../../test/sandbox/processes.ts";
 import { capturedText } from "../captured-text.ts";
 import type { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
 import { startTime } from "./first-process.ts";
-import { openHost } from "./host.ts";
 
 const PATIENCE = { timeout: 8_000 };
 /** A word of a command line that no other process of this machine has. */
@@ -97,35 +95,6 @@ test("commands whose limits somebody inside takes away fail by themselves, and g
   expect([...ends]).toContain(refused);
 });
 
-describe.skipIf(process.arch !== "x64")("a start without a copy that fails at its last step", () => {
-  /** Its limit of processes cannot be raised then, which by fork is no error. */
-  function failLaunches(porter: number): void {
-    // RLIMIT_NPROC is 6.
-    const script = `my $limit = pack 'QQ', 2000, 2000; exit(syscall(${PRLIMIT}, ${porter}, 6, $limit, 0) != 0)`;
-    execFileSync("perl", ["-e", script], openHost().user);
-  }
-
-  test("is started once more", async () => {
-    const { sandbox, porter } = await create();
-    failLaunches(porter);
-    expect(capturedText((await run(sandbox, "ulimit -u 2>/dev/null || ulimit -p")).stdout)).toBe("2000\n");
-  });
-
-  test("is not started once more when its time is over", async () => {
-    const { sandbox, porter } = await create();
-    failLaunches(porter);
-    process.kill(porter, "SIGSTOP");
-    const startedAt = performance.now();
-    const running = run(sandbox, "sleep 8", { timeoutMs: 100 });
-    await new Promise(resolve => setTimeout(resolve, 150));
-    process.kill(porter, "SIGCONT");
-    // The porter has told the number, and buried its process, before anybody here reads it.
-    execFileSync("sleep", ["0.2"]);
-    expect((await running).end.kind).toBe("timed-out");
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
-  });
-});
-
 describe("commands that are stopped before they execute", () => {
   /** In perl: stops all until @held are five such. A pause, since a signal takes a moment. */
   const HOLD = `
@@ -188,12 +157,14 @@ describe("commands that are stopped before they execute", () => {
       syscall 251, 1, $pid, 3 << 13;
     }`;
 
-  test.skipIf(process.arch !== "x64")("give nothing of the porter, whose memory they share", async () => {
-    const { sandbox, porter } = await create();
-    const before = shares(porter);
-    await attack(
-      sandbox,
-      `${ASK} my $mine = fork // die; sleep 60 if !$mine;
+  test.skipIf(process.arch !== "x64")(
+    "give nothing of the porter, whose memory they have a copy of",
+    async () => {
+      const { sandbox, porter } = await create();
+      const before = shares(porter);
+      await attack(
+        sandbox,
+        `${ASK} my $mine = fork // die; sleep 60 if !$mine;
        ${HOLD}
        ask(mine => $mine);
        ask(held => $_ + 0) for @held;
@@ -203,18 +174,19 @@ describe("commands that are stopped before they execute", () => {
        kill KILL => -1;
        close STDOUT;
        exec 'sh', '-c', 'sleep 60', '${OVER}';`,
-    );
-    const isOver = () => listProcesses().some(({ words }) => words.includes(OVER));
-    await Promise.all(await runUntil(sandbox, isOver));
-    const said = capturedText((await run(sandbox, "cat /tmp/said")).stdout)
-      .trim()
-      .split("\n");
-    const [mine, held] = ["mine", "held"].map(whose => said.filter(line => line.endsWith(` ${whose}`)));
-    expect(held).toEqual([]);
-    // So that it is asked in the right way.
-    expect(mine).toHaveLength(14);
-    expect(shares(porter)).toEqual(before);
-  });
+      );
+      const isOver = () => listProcesses().some(({ words }) => words.includes(OVER));
+      await Promise.all(await runUntil(sandbox, isOver));
+      const said = capturedText((await run(sandbox, "cat /tmp/said")).stdout)
+        .trim()
+        .split("\n");
+      const [mine, held] = ["mine", "held"].map(whose => said.filter(line => line.endsWith(` ${whose}`)));
+      expect(held).toEqual([]);
+      // So that it is asked in the right way.
+      expect(mine).toHaveLength(14);
+      expect(shares(porter)).toEqual(before);
+    },
+  );
 });
 
 /** What of a process another one of its user could change. */

@@ -21,7 +21,7 @@ import { TOOLKIT_LOADER } from "./toolkit.ts";
 export const HOST_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" } as const;
 
 const PARTS = [
-  ...["main", "kernel", "answers", "folders", "filters", "namespaces", "launch", "commands", "bwrap", "keep"],
+  ...["main", "kernel", "answers", "folders", "filters", "namespaces", "commands", "bwrap", "keep"],
   ...["serve", "enter"],
 ];
 

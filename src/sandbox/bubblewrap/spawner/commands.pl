@@ -2,8 +2,6 @@
 
 # A command is killed first when the machine runs out of memory, so that the driver stays. 0 is neutral, 1000 the most.
 use constant OOM_SCORE => 500;
-# From the last start of a command until its porter has a neutral score again.
-use constant SCORE_S => 0.01;
 
 # Looks for survivors after a kill of everything: a killed process takes a moment until it is gone.
 use constant KILL_LOOKS => 40;
@@ -23,18 +21,18 @@ sub read_run {
 # @returns pid of the child; undef with $! set when there is none
 sub start_command {
   my ($run) = @_;
-  my $is_simple = !@{$run->{removed}} && !@{$run->{made}} && !@{$run->{emptied}};
-  return defined $launcher && $is_simple ? launch_command($run) : fork_command($run);
-}
-
-# @returns as start_command
-sub fork_command {
-  my ($run) = @_;
   my ($id, $cwd) = @$run{'id', 'cwd'};
   my ($input, $output, $errors) = @{$run->{pipes}};
-  be_first_to_die();
+  # The child takes the score with it. It could not write its own, since to /proc a process that must not be looked into
+  # is the machine's root.
+  syswrite $oom_score, OOM_SCORE;
   my $pid = fork;
-  return $pid if !defined $pid || $pid;
+  if (!defined $pid || $pid) {
+    my $error = $!;
+    syswrite $oom_score, '0';
+    $! = $error;
+    return $pid;
+  }
   syscall $SETSID;
   my $input_fd = $input eq '' ? $nothing_fd : open_pipe($id, $input, O_RDONLY);
   my $output_fd = open_pipe($id, $output, O_WRONLY);
@@ -85,19 +83,6 @@ sub become {
   syscall $SIGPROCMASK, SIG_SETMASK, $NO_SIGNALS, 0, 8;
   syscall $EXECVE, $path, $words, $variables;
   give_up($! == ENOENT ? NOT_FOUND : NOT_USABLE, "$path: $!");
-}
-
-# For children that are made from here on: no child could write its own score, since to /proc a process that must not be
-# looked into is the machine's root.
-sub be_first_to_die {
-  syswrite $oom_score, OOM_SCORE if !$is_first_to_die;
-  $is_first_to_die = 1;
-}
-
-# Processes that share their memory share the score, so only while none is on its way.
-sub be_neutral {
-  syswrite $oom_score, '0' if $is_first_to_die;
-  $is_first_to_die = 0;
 }
 
 # kill(2) of all at once, so that none can fork out of it; then it looks whether anybody is there. Ends with 0 when

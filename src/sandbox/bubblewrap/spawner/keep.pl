@@ -40,14 +40,13 @@ sub keep {
 
   my (%run_of, %pid_of, %kill_of);
   my $begin = sub {
-    my ($run, $start) = @_;
-    $run->{started_s} //= now();
-    my $pid = $start->($run);
-    if ($pid) { $run_of{$pid} = $run; $pid_of{$run->{id}} = $pid }
+    my ($run) = @_;
+    $run->{started_s} = now();
+    my $pid = start_command($run);
+    if ($pid) { $run_of{$pid} = $run; $pid_of{$run->{id}} = $pid; return }
     # In a sandbox that ends no process can be made.
-    elsif (!is_ending()) { answer("refused $porter $run->{id} " . ($! + 0)) }
-    # Else when it has ended: should a launch fail, they are opened once more.
-    remove_pipes($run) if !$pid;
+    answer("refused $porter $run->{id} " . ($! + 0)) if !is_ending();
+    remove_pipes($run);
   };
   my $received = '';
   my $end = sub {
@@ -66,17 +65,13 @@ sub keep {
     leave(0);
   };
   while (1) {
-    my $patience = $is_first_to_die ? SCORE_S : undef;
-    my ($request, $child, $is_over) = wait_readable($patience, fileno $requests, fileno $children, $pidfd);
+    my ($request, $child, $is_over) = wait_readable(undef, fileno $requests, fileno $children, $pidfd);
     $end->() if $is_over;
-    be_neutral() if !$request && !$child && !grep { is_launching($_) } values %run_of;
     if ($child) {
       for (buried_children($children)) {
         my ($pid, $status) = @$_;
         if (my $run = delete $run_of{$pid}) {
           delete $pid_of{$run->{id}};
-          # It says why, and does whatever has to be done in other ways.
-          if (has_failed($run) && !$run->{is_to_end}) { $begin->($run, \&fork_command); next }
           remove_pipes($run);
           # The death of a sandbox kills its commands first. That is no end of a command.
           my $ms = sprintf '%.3f', 1_000 * (now() - $run->{started_s});
@@ -94,14 +89,11 @@ sub keep {
       for (take_requests(\$received)) {
         my ($kind, $id, @fields) = @$_;
         if ($kind eq 'run') {
-          $begin->(read_run($id, @fields), \&start_command);
+          $begin->(read_run($id, @fields));
         } elsif ($kind eq 'tell') {
           my $pid = $pid_of{$id} // next;
           answer("told $porter $id $pid");
-          # The number is asked for in order to end it: should the launch have failed, it is not started once more.
-          $run_of{$pid}{is_to_end} = 1;
         } else {
-          $_->{is_to_end} = 1 for values %run_of;
           my $pid = fork;
           if (!defined $pid) { answer("killed $porter $id -1") if !is_ending() }
           elsif ($pid) { $kill_of{$pid} = $id }

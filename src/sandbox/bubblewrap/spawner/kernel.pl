@@ -4,9 +4,9 @@
 my %NUMBERS = (
   x64 => {
     AUDIT_ARCH => 0xC000003E, chown => 92, fchown => 93, lchown => 94, fchownat => 260,
-    capset => 126, chdir => 80, clock_gettime => 228, clone3 => 435, close => 3, close_range => 436, dup3 => 292,
-    execve => 59, exit_group => 231, fchdir => 81, fcntl => 72, kill => 62, memfd_create => 319, mknodat => 259,
-    mmap => 9, mount => 165, munmap => 11, openat => 257, pidfd_open => 434, pidfd_send_signal => 424, prctl => 157,
+    capset => 126, clock_gettime => 228, close_range => 436, dup3 => 292, execve => 59, exit_group => 231, fchdir => 81,
+    fcntl => 72, kill => 62, mknodat => 259, mount => 165, openat => 257, pidfd_open => 434, pidfd_send_signal => 424,
+    prctl => 157,
     prlimit64 => 302, rt_sigprocmask => 14, setgroups => 116, setns => 308, setresgid => 119, setresuid => 117,
     setsid => 112, signalfd4 => 289, unlinkat => 263, unshare => 272,
   },
@@ -21,9 +21,9 @@ my %NUMBERS = (
 );
 my $NUMBER = $NUMBERS{$machine} // die "no system call numbers for $machine\n";
 # For the start of a command, which calls the kernel directly.
-my ($SETSID, $CLOSE, $CLOSE_RANGE, $OPENAT, $UNLINKAT, $FCNTL, $DUP3, $CHDIR, $FCHDIR) =
-  @$NUMBER{qw(setsid close close_range openat unlinkat fcntl dup3 chdir fchdir)};
-my ($SETNS, $PRLIMIT, $CAPSET, $SIGPROCMASK, $EXECVE) = @$NUMBER{qw(setns prlimit64 capset rt_sigprocmask execve)};
+my ($SETSID, $CLOSE_RANGE, $OPENAT, $UNLINKAT, $FCNTL, $DUP3) =
+  @$NUMBER{qw(setsid close_range openat unlinkat fcntl dup3)};
+my ($PRLIMIT, $CAPSET, $SIGPROCMASK, $EXECVE) = @$NUMBER{qw(prlimit64 capset rt_sigprocmask execve)};
 die "a perl of 32 bits cannot call a kernel of 64\n" if length pack('p', '') != 8;
 
 # asm-generic/fcntl.h; the same on both machines.
@@ -55,9 +55,6 @@ sub sys {
   my ($name, @arguments) = @_;
   return syscall $NUMBER->{$name}, @arguments;
 }
-
-# Where a string lies. It stays there while it is neither changed nor freed.
-sub address { unpack 'Q', pack 'p', $_[0] }
 
 # Seconds on a clock that nobody sets.
 sub now {

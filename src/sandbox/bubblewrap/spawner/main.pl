@@ -39,10 +39,6 @@ my ($porter, $folder_fd, $nothing_fd, $changes_fd, $stat, $oom_score);
 my ($this_process, $kept_capabilities, $process_limit, $memory_limit);
 # Of a sandbox whose commands may have this machine's network: its process 1, by which the others enter their own.
 my $network_fd;
-# Whether this process has the OOM score of commands.
-my $is_first_to_die = 0;
-# Where the instructions of a launch are; undef where commands are forked.
-my $launcher;
 # Whether giving a file to another user is accepted without effect, rather than refused (ignore_owners).
 my $is_ignoring_owners = 0;
 

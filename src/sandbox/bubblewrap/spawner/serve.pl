@@ -8,7 +8,6 @@ sub serve {
   my $children = watch_children();
   # A porter that is killed leaves its dead children to this process, which buries them.
   sys('prctl', PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  prepare_launches();
   my %porters;
   my $received = '';
   while (1) {
