@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { startTime } from "./bubblewrap/first-process.ts";
 import { OutputPace } from "./output-pace.ts";
 import { OutputReader } from "./output-reader.ts";
+import { startTime } from "./processes.ts";
 
 /** 2 MB in which no part is like another. */
 const PRINTING = "seq 300000";

@@ -1,10 +1,10 @@
 // The commands of a daemon, each under the id of its request: started once, however often they are asked for, and looked
 // at from any connection.
 import { setTimeout as sleep } from "node:timers/promises";
+import { hasProcess } from "../sandbox/processes.ts";
 import type { CapturedOutput } from "../sandbox/sandbox.ts";
 import type { Answered, Asked } from "./answered.ts";
 import { sizesOf } from "./captured-sizes.ts";
-import { hasProcess } from "./processes.ts";
 import type { Answer, StreamPart } from "./protocol.ts";
 import type { Reaper } from "./reaper.ts";
 import { type RunningCommand, startCommand } from "./running-command.ts";

@@ -1,5 +1,7 @@
 // What a driver can ask of the daemon.
 import { DeadlineTimer } from "../sandbox/deadline-timer.ts";
+import { killEverything, type SandboxProcesses } from "../sandbox/kill-everything.ts";
+import { listProcesses, sendSignal } from "../sandbox/processes.ts";
 import type { PseudoTerminal } from "../sandbox/pseudo-terminal.ts";
 import type { Answered, Asked } from "./answered.ts";
 import { Baseline } from "./baseline.ts";
@@ -8,7 +10,6 @@ import { Commands } from "./commands.ts";
 import { describe, listRoot } from "./describe.ts";
 import { makeFolder } from "./folders.ts";
 import { limitFileSize } from "./kernel.ts";
-import { killEverything } from "./kill-everything.ts";
 import type { Changes, Listing, Operation } from "./protocol.ts";
 import { Reaper } from "./reaper.ts";
 import { refusable, refusalOf } from "./refusal.ts";
@@ -95,7 +96,7 @@ export class Operations {
       case "list":
         return listed(listRoot);
       case "kill-agents":
-        return { value: { isEmpty: await killEverything(() => this.#reaper.reapOrphans()) } };
+        return { value: { isEmpty: await killEverything(processesAround(this.#reaper)) } };
       case "status":
         return {
           value: {
@@ -145,4 +146,31 @@ async function readNew(terminal: PseudoTerminal): Promise<Answered<"terminal-rea
 
 function signalOf(name: string): NodeJS.Signals {
   return name as NodeJS.Signals; // kill(2) refuses what is none
+}
+
+/**
+ * As process 1 the daemon kills all others by one call of kill(2). Otherwise it sees processes that are not the sandbox's:
+ * then only its descendants count, which it adopts.
+ */
+function processesAround(reaper: Reaper): SandboxProcesses {
+  const living = () => {
+    const entries = listProcesses();
+    const parents = new Map(entries.map(({ pid, parent }) => [pid, parent]));
+    const isOurs = (pid: number): boolean => {
+      if (process.pid === 1) return pid !== 1;
+      for (let at = parents.get(pid); at !== undefined && at !== 0; at = parents.get(at))
+        if (at === process.pid) return true;
+      return false;
+    };
+    return entries.filter(({ pid, isDead }) => !isDead && isOurs(pid));
+  };
+  return {
+    living,
+    killAll: async () => {
+      if (process.pid === 1) sendSignal(-1, "SIGKILL");
+      reaper.reapOrphans();
+      return "somebody";
+    },
+    isGone: () => false,
+  };
 }

@@ -11,8 +11,8 @@ import {
 } from "../../../test/sandbox/bubblewrap-sandboxes.ts";
 import { listProcesses, SPAWNER } from "../../../test/sandbox/processes.ts";
 import { capturedText } from "../captured-text.ts";
+import { startTime } from "../processes.ts";
 import type { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
-import { startTime } from "./first-process.ts";
 
 const PATIENCE = { timeout: 8_000 };
 /** A word of a command line that no other process of this machine has. */

@@ -1,12 +1,16 @@
 // One sandbox: commands, files and terminals go in by its porter.
+import { setTimeout as sleep } from "node:timers/promises";
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { capturedText } from "../captured-text.ts";
 import { refusedCommand, shellWords, whyNotRunnable } from "../command-words.ts";
 import { DeadlineTimer, LONGEST_TIMER_MS } from "../deadline-timer.ts";
+import { killEverything, type SandboxProcesses } from "../kill-everything.ts";
 import { ownMemoryKills } from "../memory-kills.ts";
 import { OutputCapture } from "../output-capture.ts";
 import { OutputPace } from "../output-pace.ts";
+import { listProcesses, type ProcessId, pidNamespace } from "../processes.ts";
 import { RequestedCommands } from "../requested-commands.ts";
+import type { ProcessRun } from "../run-process.ts";
 import type {
   DownloadResult,
   ExecOptions,
@@ -26,11 +30,9 @@ import { packFolder, unpackInto } from "./archives.ts";
 import { broken } from "./broken.ts";
 import { entrypointStarted } from "./entrypoint.ts";
 import { isAtOrBelow } from "./file-changes.ts";
-import type { FirstProcess } from "./first-process.ts";
 import type { Host } from "./host.ts";
-import { killEverythingInside } from "./kill-inside.ts";
-import type { Command } from "./porter.ts";
-import { type CommandRun, type Entrance, runCommand } from "./run-command.ts";
+import type { Command, Porter } from "./porter.ts";
+import { type Entrance, runCommand } from "./run-command.ts";
 import { SandboxChanges } from "./sandbox-changes.ts";
 import { HOST_ENV, terminalWords } from "./spawner.ts";
 import { surroundings } from "./surroundings.ts";
@@ -55,7 +57,7 @@ const SUCCESSOR_ROOM_BYTES = 16 << 20;
 /** Where a sandbox is. */
 export interface SandboxPlace {
   readonly host: Host;
-  readonly first: FirstProcess;
+  readonly first: ProcessId;
   readonly entrance: Entrance;
   readonly terminals: Pick<KeptTerminals, "open">;
   /** Makes another of its provider. */
@@ -66,7 +68,7 @@ export class BubblewrapSandbox implements Sandbox {
   readonly lease: Lease;
   #spec: SandboxSpec;
   readonly #host: Host;
-  readonly #first: FirstProcess;
+  readonly #first: ProcessId;
   readonly #entrance: Entrance;
   readonly #keptTerminals: SandboxPlace["terminals"];
   readonly #create: SandboxPlace["create"];
@@ -248,7 +250,7 @@ export class BubblewrapSandbox implements Sandbox {
     return { end, stdout: stdout.read(), stderr: stderr.read(), durationMs };
   }
 
-  async #run(command: Command, run: CommandRun): ReturnType<typeof runCommand> {
+  async #run(command: Command, run: ProcessRun): ReturnType<typeof runCommand> {
     const { cwd, made = [], emptied = [] } = command; // without a path: the folder of changes
     for (const path of [...(cwd === "" ? [] : [cwd]), ...made, ...emptied]) {
       if (!path.startsWith("/") || path.includes("\0"))
@@ -281,7 +283,8 @@ export class BubblewrapSandbox implements Sandbox {
     this.#assertAlive();
     // Before: a shell that has not entered yet would come in afterwards.
     await this.#eachTerminal(terminal => terminal.kill());
-    await killEverythingInside(this.#entrance.porter);
+    if (!(await killEverything(processesInside(this.#entrance.porter, this.#first))))
+      throw broken(`processes inside of sandbox process ${this.#first.pid} cannot be ended`);
     this.#assertAlive();
     // Their ends are known already; what they printed is being put in order.
     await Promise.all(this.#running);
@@ -312,4 +315,22 @@ export class BubblewrapSandbox implements Sandbox {
       retryable: true,
     });
   }
+}
+
+/** The process inside that kills all others takes some ms; one that others stop again and again takes for ever. */
+const KILLER_WAIT_MS = 250;
+
+/** @param init process 1 of the sandbox, which stays */
+function processesInside(porter: Porter, init: ProcessId): SandboxProcesses {
+  return {
+    killAll: () => Promise.race([porter.killAll(), sleep(KILLER_WAIT_MS, "unknown" as const)]),
+    living: () => {
+      const namespace = pidNamespace(init.pid);
+      if (namespace === undefined) return []; // gone: every namespace that cannot be read would look like its own
+      return listProcesses().filter(
+        ({ pid, isDead }) => !isDead && pid !== init.pid && pidNamespace(pid) === namespace,
+      );
+    },
+    isGone: () => porter.isGone,
+  };
 }

@@ -7,8 +7,8 @@ import { z } from "zod";
 import { hasCode } from "../../files/file-errors.ts";
 import { parseProcess, processState } from "../../files/process-identity.ts";
 import { folderOfThisProcess } from "../../files/temporary-file.ts";
+import { endProcess, type ProcessId } from "../processes.ts";
 import type { Lease } from "../sandbox.ts";
-import { endProcess, type FirstProcess } from "./first-process.ts";
 
 const LeaseFile = z.strictObject({
   id: z.string(),
@@ -22,7 +22,7 @@ type LeaseFile = z.infer<typeof LeaseFile>;
 export function writeLease(
   folder: string,
   { id, generation, deadlineMs }: Lease,
-  { pid, started }: FirstProcess,
+  { pid, started }: ProcessId,
 ): () => void {
   const ofProcess = folderOfThisProcess(folder);
   mkdirSync(ofProcess, { recursive: true, mode: 0o700 });

@@ -10,8 +10,8 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import { hostSpec, spawnerHere } from "../../../test/sandbox/bubblewrap-sandboxes.ts";
 import { KEEPER, listProcesses, onlyChild, SPAWNER } from "../../../test/sandbox/processes.ts";
 import { makeRootFolder } from "../../../test/sandbox/root-folder.ts";
+import { startTime } from "../processes.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
-import { startTime } from "./first-process.ts";
 import { createBubblewrapProvider } from "./provider.ts";
 
 const SPEC = hostSpec(1 << 20);

@@ -5,6 +5,7 @@ import { chownSync, closeSync, constants, mkdirSync, openSync, rmSync } from "no
 import { join } from "node:path";
 import { Failure } from "../../failure/errors.ts";
 import { folderOfThisProcess } from "../../files/temporary-file.ts";
+import type { ProcessPipes } from "../run-process.ts";
 import type { Host } from "./host.ts";
 
 const BATCH = 256;
@@ -12,14 +13,9 @@ const BATCH = 256;
 /** Makes pipes named by the numbers from `first` on. */
 type MakePipes = (first: number, count: number) => Promise<void>;
 
-/** Our ends of a command's pipes; none of them blocks. */
-export interface CommandPipes {
+export interface CommandPipes extends ProcessPipes {
   /** Names of stdin ("" when it gets none), stdout and stderr, for the porter. */
   readonly names: readonly [string, string, string];
-  readonly output: number;
-  readonly errors: number;
-  /** The end to write to, and one that keeps what is written until the command has opened its own. */
-  readonly input: { readonly write: number; readonly keep: number } | undefined;
 }
 
 export class NamedPipes {

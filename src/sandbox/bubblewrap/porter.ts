@@ -1,7 +1,9 @@
 // The process that stands at the door of one sandbox (spawner/): it lets commands in, and the sandbox ends with it.
+import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "../../failure/errors.ts";
-import { endProcess, type FirstProcess } from "./first-process.ts";
+import { endProcess, type ProcessId } from "../processes.ts";
+import type { ProcessEnd, StartedProcess } from "../run-process.ts";
 import type { CommandPipes } from "./named-pipes.ts";
 import { listFields, type RequestPipe } from "./requests.ts";
 
@@ -25,28 +27,11 @@ export interface Command {
   readonly emptied?: readonly string[];
 }
 
-export interface CommandEnd {
-  /** As of waitpid(2). */
-  readonly status: number;
-  /** From its start, by the clock of the porter: this process may be busy with something else. */
-  readonly durationMs: number;
-}
-
-export interface StartedCommand {
-  /**
-   * Rejects with Failure SandboxLost when the sandbox ends first, and with Failure SandboxUnavailable when this machine has
-   * no process left.
-   */
-  readonly ended: Promise<CommandEnd>;
-  /** Its number on this machine, from its start or its end; undefined when it has neither. */
-  pid(): Promise<number | undefined>;
-}
-
 /** What a porter says, split at spaces. */
 export type PorterAnswer = readonly string[];
 
 interface Running {
-  readonly resolve: (end: CommandEnd) => void;
+  readonly resolve: (end: ProcessEnd) => void;
   readonly reject: (error: Failure) => void;
   readonly tell: (pid: number | undefined) => void;
 }
@@ -57,7 +42,7 @@ export class Porter {
   readonly #requests: RequestPipe;
   readonly #running = new Map<string, Running>();
   readonly #kills = new Map<string, (status: number) => void>();
-  readonly #opening = Promise.withResolvers<FirstProcess>();
+  readonly #opening = Promise.withResolvers<ProcessId>();
   readonly #going = Promise.withResolvers<void>();
   #lastRequest = 0;
   #isGone = false;
@@ -69,7 +54,7 @@ export class Porter {
   }
 
   /** @throws Failure SandboxUnavailable with what bwrap said */
-  get first(): Promise<FirstProcess> {
+  get first(): Promise<ProcessId> {
     return this.#opening.promise;
   }
 
@@ -77,9 +62,13 @@ export class Porter {
     return this.#isGone;
   }
 
-  start(command: Command, { names }: Pick<CommandPipes, "names">): StartedCommand {
+  /**
+   * Its end rejects with Failure SandboxLost when the sandbox ends first, and with Failure SandboxUnavailable when this
+   * machine has no process left. How long it took is measured by the porter, since this process may be busy.
+   */
+  start(command: Command, { names }: Pick<CommandPipes, "names">): Omit<StartedProcess, "pipes"> {
     const id = this.#nextRequest();
-    const end = Promise.withResolvers<CommandEnd>();
+    const end = Promise.withResolvers<ProcessEnd>();
     const start = Promise.withResolvers<number | undefined>();
     // One that is being ended takes no request any more.
     if (this.#isClosed) {
@@ -140,7 +129,7 @@ export class Porter {
         break;
       case "ended":
         this.#running.get(id)?.tell(Number(number));
-        this.#running.get(id)?.resolve({ status: Number(words[2]), durationMs: Number(words[3]) });
+        this.#running.get(id)?.resolve({ end: endOf(Number(words[2])), durationMs: Number(words[3]) });
         this.#running.delete(id);
         break;
       case "refused":
@@ -187,6 +176,21 @@ export class Porter {
     this.#lastRequest += 1;
     return `${this.#lastRequest}`;
   }
+}
+
+/** The first name of each number: SIGABRT, not SIGIOT. */
+const SIGNAL_NAMES = new Map(
+  Object.entries(constants.signals)
+    .reverse()
+    .map(([name, number]) => [number, name]),
+);
+
+/** @param status as of waitpid(2) */
+function endOf(status: number): ProcessEnd["end"] {
+  const number = status & 127;
+  if (number === 0) return { kind: "exited", exitCode: status >> 8 };
+  // Real-time signals have numbers only.
+  return { kind: "signalled", signal: SIGNAL_NAMES.get(number) ?? "SIGRT" };
 }
 
 function lost(): Failure {

@@ -3,10 +3,10 @@ import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { removeLeftovers } from "../../files/temporary-file.ts";
 import { assertSpec } from "../assert-spec.ts";
 import { OwnSandboxes } from "../own-sandboxes.ts";
+import type { ProcessId } from "../processes.ts";
 import type { Lease, SandboxProvider, SandboxSpec } from "../sandbox.ts";
 import { packFiles } from "../tar.ts";
 import { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
-import type { FirstProcess } from "./first-process.ts";
 import { type Host, openHost } from "./host.ts";
 import { hostImageSetup } from "./host-image.ts";
 import { isolationProblem } from "./isolation.ts";
@@ -93,7 +93,7 @@ export class BubblewrapProvider implements SandboxProvider {
   }
 
   /** @returns removes the lease's file */
-  async #leased(lease: Lease, first: FirstProcess, porter: Porter): Promise<() => void> {
+  async #leased(lease: Lease, first: ProcessId, porter: Porter): Promise<() => void> {
     try {
       return writeLease(this.#host.runFolder.leases, lease, first);
     } catch (error) {

@@ -1,7 +1,7 @@
 // Requests to the processes of the spawner: how they are written, and the named pipe that brings them to a porter.
-import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync } from "node:fs";
 import { Failure } from "../../failure/errors.ts";
-import { hasCode } from "../../files/file-errors.ts";
+import { writeSome } from "../run-process.ts";
 
 /** From a full pipe until the next try: a porter reads at once, unless its machine is busy. */
 const FULL_MS = 1;
@@ -65,15 +65,5 @@ export class RequestPipe {
         return;
       }
     }
-  }
-}
-
-/** Writes to a pipe that does not block. @returns 0 when it is full */
-export function writeSome(fd: number, bytes: Uint8Array): number {
-  try {
-    return writeSync(fd, bytes);
-  } catch (error) {
-    if (hasCode(error, "EAGAIN")) return 0;
-    throw error;
   }
 }

@@ -1,19 +1,13 @@
 // Signals to the program of a terminal, by way of the process that has entered the sandbox for it (spawner/enter.pl).
-import { hasCode } from "../../files/file-errors.ts";
 import { isDoneWithin } from "../done-within.ts";
-import { startTime } from "./first-process.ts";
-import { endTracersOfChildren } from "./tracer.ts";
+import { endTracersOfChildren, sendSignal, startTime } from "../processes.ts";
 
 /** From KILL until it is given up. */
 const KILL_PATIENCE_MS = 5_000;
 
 export function signalTerminal(pid: number, signal: "SIGHUP" | "SIGKILL"): void {
-  try {
-    // The one that has entered buries the program, and so is not killed itself.
-    process.kill(pid, signal === "SIGKILL" ? "SIGTERM" : signal);
-  } catch (error) {
-    if (!hasCode(error, "ESRCH")) throw error;
-  }
+  // The one that has entered buries the program, and so is not killed itself.
+  sendSignal(pid, signal === "SIGKILL" ? "SIGTERM" : signal);
   if (signal === "SIGKILL") void endTracersUntilGone(pid);
 }
 

@@ -14,9 +14,9 @@ import {
 import { listProcesses, onlyChild } from "../../../test/sandbox/processes.ts";
 import { hasCode } from "../../files/file-errors.ts";
 import { capturedText } from "../captured-text.ts";
+import { type ProcessId, startTime } from "../processes.ts";
 import type { ExecOptions } from "../sandbox.ts";
 import type { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
-import { type FirstProcess, startTime } from "./first-process.ts";
 import { openHost } from "./host.ts";
 import { createBubblewrapProvider } from "./provider.ts";
 import { terminalWords } from "./spawner.ts";
@@ -292,7 +292,7 @@ describe("the processes that enter", () => {
     const porter = porterHere();
     const pid = onlyChild(onlyChild(porter, "--block-fd"));
     const first = { pid, started: startTime(pid) ?? "" };
-    const enter = ({ pid, started }: FirstProcess) => {
+    const enter = ({ pid, started }: ProcessId) => {
       const shell = { argv: ["/bin/sh", "-c", "echo inside"], env: [], cwd: "/" };
       const [program = "", ...args] = terminalWords(openHost(), { pid, started }, shell, {
         isImage: false,

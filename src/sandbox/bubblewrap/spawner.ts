@@ -5,9 +5,9 @@ import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { Failure } from "../../failure/errors.ts";
 import { maskLeaks } from "../leaking-descriptors.ts";
+import type { ProcessId } from "../processes.ts";
 import { BackgroundProcess } from "./background-process.ts";
 import type { BwrapSetup } from "./bwrap-options.ts";
-import type { FirstProcess } from "./first-process.ts";
 import type { Host } from "./host.ts";
 import { NamedPipes } from "./named-pipes.ts";
 import { type Command, Porter } from "./porter.ts";
@@ -157,7 +157,7 @@ export class Spawner {
  */
 export function terminalWords(
   { tools, user }: Host,
-  { pid, started }: FirstProcess,
+  { pid, started }: ProcessId,
   { argv, env, cwd, network }: Pick<Command, "argv" | "env" | "cwd" | "network">,
   { isImage }: { readonly isImage: boolean },
 ): readonly string[] {

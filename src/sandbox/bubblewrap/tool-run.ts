@@ -1,14 +1,14 @@
 // A program of t1's own inside a sandbox: the toolkit, or a shell that prepares it.
+import type { ProcessRun } from "../run-process.ts";
 import type { ExecResult } from "../sandbox.ts";
 import type { Command } from "./porter.ts";
-import type { CommandRun } from "./run-command.ts";
 
 /** Far more than 1 GB takes tar in memory. */
 export const TOOL_LIMIT_MS = 300_000;
 export const ERROR_TEXT_BYTES = 2048;
 
 export type ToolRun = Pick<Command, "cwd" | "removed" | "made" | "emptied"> &
-  Partial<Pick<CommandRun, "stdin" | "signal" | "onStdout">>;
+  Partial<Pick<ProcessRun, "stdin" | "signal" | "onStdout">>;
 
 export interface ToolEnd {
   readonly end: ExecResult["end"];
