@@ -121,7 +121,11 @@ class Episode {
   }
 
   async run(): Promise<EpisodeOutcome> {
-    const endReason = await this.#play();
+    const endReason = await this.#play().catch(error => {
+      // The sampler gives up its answer as soon as the episode is cancelled.
+      if (this.#setup.signal?.aborted && isAbortError(error)) return "cancelled" as const;
+      throw error;
+    });
     const continuation = {
       chunks: this.#chunks,
       stream: this.#stream,
@@ -192,7 +196,7 @@ class Episode {
   }
 
   async #ask(stream: TokenStream, maxNewTokens: number, turn: number, seed: string): Promise<Asked> {
-    const { sampling, chat, policy, tokenizer } = this.#setup;
+    const { sampling, chat, policy, tokenizer, signal } = this.#setup;
     const askedAt = this.#now();
     const start = stream.length;
     const generation = await this.#sampler.generate({
@@ -203,6 +207,7 @@ class Episode {
       maxNewTokens,
       seed,
       policy,
+      signal,
     });
     const samplerMs = this.#now() - askedAt;
     this.#samplerMs += samplerMs;
@@ -261,6 +266,10 @@ class Episode {
     if (this.#stream.answerEnds.length > 0) this.#chunks.push(this.#stream.finish(this.#setup.layout));
     this.#stream = new TokenStream();
   }
+}
+
+function isAbortError(error: unknown): boolean {
+  return error instanceof Error && error.name === "AbortError";
 }
 
 function nothingYet(): Continuation {

@@ -29,7 +29,7 @@ export interface GenerateRequest {
   /** Derived seed of this turn. */
   readonly seed: string;
   readonly policy: PolicyReference;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface Generation {

@@ -194,6 +194,39 @@ describe.concurrent("episode", () => {
     expect((await play(["sleep 5", "echo b"], setup({ timeLimitMs: 500 }))).endReason).toBe("time_limit");
   });
 
+  it("is cancelled at once while it waits for the sampler, which hears of it, also after some turns", async () => {
+    for (const turns of [0, 1]) {
+      const first = createDemonstrator(["echo a", "echo b"], chat, tokenizer);
+      const cancelling = new AbortController();
+      let gaveUp = false;
+      let asked = 0;
+      const stuck: Sampler = {
+        generate(request) {
+          if (asked++ < turns) return first.generate(request);
+          setTimeout(() => cancelling.abort(), 20);
+          return new Promise((_, reject) => {
+            request.signal?.addEventListener("abort", () => {
+              gaveUp = true;
+              reject(new DOMException("the caller gave up", "AbortError"));
+            });
+          });
+        },
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      };
+      const outcome = await play(stuck, { ...setup(), signal: cancelling.signal });
+      expect([outcome.endReason, outcome.transcript.length, gaveUp]).toEqual(["cancelled", turns, true]);
+      expect(outcome.chunks).toHaveLength(turns);
+    }
+  });
+
+  it("does not take an abort for its own that nobody asked for", async () => {
+    const broken: Sampler = {
+      generate: () => Promise.reject(new DOMException("the caller gave up", "AbortError")),
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    };
+    await expect(play(broken)).rejects.toMatchObject({ name: "AbortError" });
+  });
+
   it("lets a command with errors, NUL bytes or broken UTF-8 be just another observation", async () => {
     const outcome = await play(["nosuchcommand", "printf 'a\\0b\\377'"]);
     expect(outcome.transcript[0].observation).toBe("nosuchcommand: not found\n[exit 127]");
