@@ -247,17 +247,19 @@ function answerError(response: ServerResponse, error: unknown): void {
   const status = statusOf(error);
   // What was not read of the request stands in the way of the next one.
   if (!response.req.complete) response.setHeader("connection", "close");
-  answer(
-    response,
-    status,
-    JSON.stringify({ error: { message, type: status < 500 ? "BadRequest" : "Unavailable" } }),
-  );
+  const type = isNotFinite(error) ? "PolicyNotFinite" : status < 500 ? "BadRequest" : "Unavailable";
+  answer(response, status, JSON.stringify({ error: { message, type } }));
+}
+
+/** No other try can mend such a policy, so clients must not try again. */
+function isNotFinite(error: unknown): boolean {
+  return error instanceof Failure && error.name === "PolicyNotFinite";
 }
 
 function statusOf(error: unknown): number {
   if (error instanceof HttpError) return error.status;
   if (error instanceof InputError) return 400;
-  if (error instanceof Failure) return 503;
+  if (error instanceof Failure) return isNotFinite(error) ? 422 : 503;
   // Given up while its caller still waits: by /abort_request, or at the end of draining.
   return error instanceof Error && error.name === "AbortError" ? 503 : 500;
 }

@@ -1,24 +1,26 @@
-// From the text of an answer to a generation, or to the reason why it is none. Everything that training relies on is
-// checked here, where the server can still be named: a foreign one may leave out log-probs, routes or the stop token.
-import { InputError, InvariantError } from "../../failure/errors.ts";
+// Reads the text of a response into a generation. Everything that training relies on is checked here, where the server
+// can still be named: a foreign one may leave out log-probs, routes or the stop token.
+import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import type { ModelConfig } from "../../model/config.ts";
 import { computeReceipt } from "../../trajectory/receipt.ts";
 import { assertRoutes, type Routes } from "../../trajectory/routes.ts";
 import type { GenerateRequest, Generation } from "../sampler.ts";
-import { decodeRoutes, routeShape } from "./routes-text.ts";
+import { decodeRoutes, type RouteShape, routeShape } from "./routes-text.ts";
 import { GenerateAnswer } from "./wire.ts";
 
-/** A generation, and whether its receipt was made where it was sampled or only here, from what was received. */
 export interface ServedGeneration extends Generation {
+  /** Our server makes the receipt where it samples. For any other server it is made here, from what was received. */
   readonly receiptMadeBy: "server" | "client";
 }
 
-/** An answer that another try may give better: it was cut off, aborted, or changed on its way. */
+/** The response was cut off, aborted, or changed on its way, so another try may get a whole one. */
 export class UnusableAnswer extends Error {}
 
 /**
  * @param where the server's URL, for messages
+ * @param sharedExperts columns that the server appends to each row of routes
  * @throws UnusableAnswer when a new try can help
+ * @throws Failure PolicyNotFinite when a log-prob is NaN, infinite or null
  * @throws InputError when the server does not say what training needs
  */
 export function readAnswer(
@@ -26,8 +28,9 @@ export function readAnswer(
   request: GenerateRequest,
   model: Pick<ModelConfig, "vocabSize" | "layerCount" | "experts">,
   where: string,
+  sharedExperts = 0,
 ): ServedGeneration {
-  const { output_ids, meta_info } = parse(text);
+  const { output_ids, meta_info } = parse(text, where);
   const {
     finish_reason: finish,
     weight_version,
@@ -54,14 +57,17 @@ export function readAnswer(
   if (output_ids.some(id => id >= model.vocabSize))
     throw refuse(`expected ids below ${model.vocabSize}`, "let it serve the model that is trained");
   // The log-prob of the token that was drawn, not of the likeliest (NeMo-RL#3297).
-  const isPaired =
-    output_token_logprobs?.length === tokens.length &&
-    output_token_logprobs.every(([logProb, id], index) => id === tokens[index] && logProb <= 1e-3);
-  if (!isPaired)
-    throw refuse(
-      "expected one log-prob of at most 0 for each sampled token, in order",
-      "check the server's version",
-    );
+  const pairs = output_token_logprobs ?? [];
+  if (pairs.length !== tokens.length || pairs.some(([, id], index) => id !== tokens[index]))
+    throw refuse("expected one log-prob for each sampled token, in order", "check the server's version");
+  const logProbs = Float32Array.from(pairs, ([logProb]) =>
+    typeof logProb === "number" ? logProb : Number.NaN,
+  );
+  const wrong = logProbs.findIndex(logProb => !Number.isFinite(logProb));
+  if (wrong !== -1)
+    throw notFinite(where, `the log-prob of token ${wrong} is ${JSON.stringify(pairs[wrong][0])}`);
+  if (logProbs.some(logProb => logProb > 1e-3))
+    throw refuse("expected log-probs of at most 0", "check the server's version");
   const last = tokens[tokens.length - 1] ?? -1;
   if ((finish.type === "stop") !== request.stop.includes(last))
     throw refuse(
@@ -69,8 +75,8 @@ export function readAnswer(
       "let the agent's end of turn be the model's only end-of-sequence token",
     );
   const policyVersion = Number(weight_version);
-  const logProbs = Float32Array.from(output_token_logprobs, ([logProb]) => logProb);
-  const routes = readRoutes(routed_experts ?? undefined, request, tokens.length, model, refuse);
+  const shape = routeShape(model, sharedExperts);
+  const routes = readRoutes(routed_experts ?? undefined, request, tokens.length, shape, refuse);
   const turn = { prompt: request.tokens, sampled: tokens, logProbs, routes, policyVersion };
   const receipt = computeReceipt(turn);
   if (t1_receipt !== undefined && Buffer.from(receipt).toString("hex") !== t1_receipt)
@@ -86,11 +92,18 @@ export function readAnswer(
   };
 }
 
-function parse(text: string): GenerateAnswer {
+function notFinite(where: string, what: string): Failure {
+  return new Failure("PolicyNotFinite", `${where}: ${what}`, { retryable: false });
+}
+
+function parse(text: string, where: string): GenerateAnswer {
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch {
+    // Python writes numbers that are none into its JSON.
+    const found = /[[,:]\s*(NaN|-?Infinity)\s*[\],}]/.exec(text)?.[1];
+    if (found !== undefined) throw notFinite(where, `the response contains ${found}`);
     throw new UnusableAnswer(`an answer that is no JSON: ${text.slice(0, 100)}`);
   }
   const parsed = GenerateAnswer.safeParse(json);
@@ -103,10 +116,9 @@ function readRoutes(
   text: string | undefined,
   { tokens, routesHeld }: GenerateRequest,
   sampledCount: number,
-  model: Pick<ModelConfig, "layerCount" | "experts">,
+  shape: RouteShape | undefined,
   refuse: (expected: string, fix: string) => InputError,
 ): Routes | undefined {
-  const shape = routeShape(model);
   if (shape === undefined) {
     if (text === undefined) return undefined;
     throw refuse("expected no experts of a dense model", "let it serve the model that is trained");

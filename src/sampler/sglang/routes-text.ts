@@ -1,6 +1,6 @@
 // Routes as SGLang sends them: base64 of a flat int32 buffer without a shape, [rows, hidden layers, top-k] in row-major
-// order and little-endian bytes. The layer axis counts all hidden layers; those without experts are zeros. Ours have
-// MoE layers only (trajectory/routes.ts).
+// order and little-endian bytes. The layer axis counts all hidden layers; those without experts are zeros. Our own routes
+// have MoE layers only (trajectory/routes.ts).
 import type { ModelConfig } from "../../model/config.ts";
 import { allocateRoutes, type Routes } from "../../trajectory/routes.ts";
 
@@ -10,16 +10,19 @@ export interface RouteShape {
   readonly moeLayers: readonly number[];
   readonly expertsPerToken: number;
   readonly expertCount: number;
+  /** Columns behind the routed experts, in which a server that fuses shared experts names those: ids from E on. */
+  readonly sharedExperts?: number;
 }
 
 /** @returns undefined for a model without experts */
-export function routeShape({
-  layerCount,
-  experts,
-}: Pick<ModelConfig, "layerCount" | "experts">): RouteShape | undefined {
+export function routeShape(
+  { layerCount, experts }: Pick<ModelConfig, "layerCount" | "experts">,
+  sharedExperts = 0,
+): RouteShape | undefined {
   return (
     experts && {
       layerCount,
+      sharedExperts,
       moeLayers: experts.layers,
       expertsPerToken: experts.perToken,
       expertCount: experts.count,
@@ -41,34 +44,34 @@ export function encodeRoutes(
 }
 
 /**
- * @param rowCount rows that were asked for; the buffer has to have exactly as many
+ * The buffer has no shape, so nothing is inferred from its size: it must hold the rows and columns that are expected, and
+ * each column an id that can stand there.
+ *
+ * @param rowCount rows that were asked for
  * @returns routes that still have to be checked (`assertRoutes`), or what is wrong with the buffer, in words
  */
 export function decodeRoutes(text: string, rowCount: number, shape: RouteShape): Routes | string {
-  const { layerCount, moeLayers, expertsPerToken: k, expertCount } = shape;
+  const { layerCount, moeLayers, expertsPerToken: k, expertCount, sharedExperts = 0 } = shape;
   const bytes = Buffer.from(text, "base64");
+  const columns = k + sharedExperts;
+  const expectedBytes = rowCount * layerCount * columns * 4;
+  if (bytes.length !== expectedBytes)
+    return `${rowCount} rows, ${layerCount} hidden layers and ${columns} experts of int32 have ${expectedBytes} bytes, got ${bytes.length}`;
   const routes = allocateRoutes(rowCount, { layerCount: moeLayers.length, expertsPerToken: k, expertCount });
-  // Servers that fuse shared experts into the choice send more columns; those come after the k routed ones.
-  const columns = rowCount === 0 ? k : bytes.length / 4 / (rowCount * layerCount);
-  if (
-    !Number.isInteger(columns) ||
-    columns < k ||
-    columns > 2 * k + 8 ||
-    (rowCount === 0 && bytes.length > 0)
-  )
-    return `${bytes.length} bytes are no int32 array of ${rowCount} rows, ${layerCount} hidden layers and ${k} experts`;
-  const isMoe = new Set(moeLayers);
+  const indexOf = new Map(moeLayers.map((layer, index) => [layer, index]));
   for (let row = 0; row < rowCount; row++)
-    for (let layer = 0, index = 0; layer < layerCount; layer++) {
-      const at = (row * layerCount + layer) * columns;
-      for (let choice = 0; choice < k; choice++) {
-        const id = bytes.readInt32LE((at + choice) * 4);
-        if (id < 0 || id >= expertCount)
-          return `row ${row}, layer ${layer} names expert ${id} of ${expertCount}`;
-        if (isMoe.has(layer)) routes.ids[(row * moeLayers.length + index) * k + choice] = id;
-        else if (id !== 0) return `row ${row} has routes in layer ${layer}, which has no experts`;
+    for (let layer = 0; layer < layerCount; layer++) {
+      const index = indexOf.get(layer);
+      for (let column = 0; column < columns; column++) {
+        const id = bytes.readInt32LE(((row * layerCount + layer) * columns + column) * 4);
+        if (index === undefined && id !== 0)
+          return `row ${row} has routes in layer ${layer}, which has no experts`;
+        if (index === undefined) continue;
+        const [from, to] = column < k ? [0, expertCount] : [expertCount, expertCount + sharedExperts];
+        if (id < from || id >= to)
+          return `row ${row}, layer ${layer}, column ${column} names expert ${id}, expected ${from} to ${to - 1}`;
+        if (column < k) routes.ids[(row * moeLayers.length + index) * k + column] = id;
       }
-      if (isMoe.has(layer)) index++;
     }
   return routes;
 }

@@ -41,8 +41,19 @@ const META = {
   ],
   routed_experts: base64(ROUTES),
 };
+const pairs = (first: unknown) => [
+  [first, 42, null],
+  [-1.5, STOP, null],
+];
 const good = (changes: object = {}, ids = [42, STOP]) =>
   json({ text: "", output_ids: ids, meta_info: { ...META, ...changes } });
+
+/** A response as Python writes it where a number is none. */
+const textOfGood = (logProb: string) =>
+  JSON.stringify({
+    ...{ text: "", output_ids: [42, STOP] },
+    meta_info: { ...META, output_token_logprobs: pairs("HERE") },
+  }).replace('"HERE"', logProb);
 
 function sampler(server: FakeServer | string, more: Partial<SglangSettings> = {}): SglangSampler {
   const url = typeof server === "string" ? server : server.url;
@@ -147,7 +158,7 @@ describe("client of SGLang", () => {
   });
 
   it.each<[string, ReturnType<typeof good>, RegExp]>([
-    ["no log-probs (slime#1995)", good({ output_token_logprobs: undefined }), /one log-prob .* for each/],
+    ["no log-probs (slime#1995)", good({ output_token_logprobs: undefined }), /one log-prob for each/],
     [
       "the log-prob of the likeliest token instead (NeMo-RL#3297)",
       good({
@@ -156,13 +167,14 @@ describe("client of SGLang", () => {
           [-1.5, STOP, null],
         ],
       }),
-      /one log-prob .* for each/,
+      /one log-prob for each/,
     ],
+    ["a log-prob above 0", good({ output_token_logprobs: pairs(0.5) }), /log-probs of at most 0/],
     ["no routes", good({ routed_experts: null }), /no routed_experts.*\n.*--enable-return-routed-experts/],
     [
       "routes of the whole stream (verl#6029)",
       good({ routed_experts: base64([[0, 0, 1, 2], ...ROUTES]) }),
-      /int32 array of 3 rows/,
+      /3 rows, 2 hidden layers and 2 experts of int32 have 48 bytes, got 64/,
     ],
     [
       "routes that were never captured (vllm-ascend#16314)",
@@ -179,6 +191,11 @@ describe("client of SGLang", () => {
       good({ output_token_logprobs: [[-0.25, 42, null]], routed_experts: base64(ROUTES.slice(0, 2)) }, [42]),
       /expected the stop token at the end/,
     ],
+    [
+      "routes of an expert that is not there",
+      good({ routed_experts: base64([...ROUTES.slice(0, 2), [0, 0, 8, 0]]) }),
+      /row 2, layer 1, column 0 names expert 8, expected 0 to 7/,
+    ],
     ["more than was asked for", good({}, [1, 2, 3, 4, 5]), /expected 1 to 4 tokens, got 5/],
     ["ids of another model", good({}, [100, STOP]), /expected ids below 100/],
   ])("refuses an answer that cannot be trained on: %s", async (_, answer, reason) => {
@@ -191,13 +208,37 @@ describe("client of SGLang", () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it("takes no answer from another policy, unless it takes each for what it says it is", async () => {
+  it.each<[string, ReturnType<typeof good>, RegExp]>([
+    ["null", good({ output_token_logprobs: pairs(null) }), /log-prob of token 0 is null/],
+    ["below float32", good({ output_token_logprobs: pairs(-1e39) }), /log-prob of token 0 is -1e\+39/],
+    ["a text", good({ output_token_logprobs: pairs("NaN") }), /log-prob of token 0 is "NaN"/],
+    ...["NaN", "Infinity", "-Infinity", "-1e999"].map((text): [string, ReturnType<typeof good>, RegExp] => [
+      text,
+      (_, response) => void response.end(textOfGood(text)),
+      /log-prob of token 0 is|the response contains -?(NaN|Infinity)/,
+    ]),
+    [
+      "named by our server",
+      json({ error: { type: "PolicyNotFinite", message: "log-prob of token 3 is NaN" } }, 422),
+      /log-prob of token 3 is NaN/,
+    ],
+  ])(
+    "refuses a policy whose log-probs are no numbers, by name and at once: %s",
+    async (_, answer, reason) => {
+      const server = await startFake({ "/generate": [answer] });
+      await expect(sampler(server).generate(REQUEST)).rejects.toMatchObject({
+        ...{ name: "PolicyNotFinite", retryable: false, message: expect.stringMatching(reason) },
+      });
+      expect(server.requests).toHaveLength(1);
+    },
+  );
+
+  it("takes no answer from another policy", async () => {
     const server = await startFake({ "/generate": [good({ weight_version: "8" })] });
     await expect(sampler(server).generate(REQUEST)).rejects.toMatchObject({
       name: "SamplerUnavailable",
       message: expect.stringContaining("in 3 tries: answered from policy 8, asked for 7"),
     });
-    expect((await sampler(server, { otherVersion: "record" }).generate(REQUEST)).policyVersion).toBe(8);
   });
 
   it("has the weights loaded once for all who ask, again after it failed, and by a folder where the server needs one", async () => {

@@ -11,7 +11,7 @@ import { gaveUp } from "../gave-up.ts";
 import type { GenerateRequest, PolicyReference, Sampler } from "../sampler.ts";
 import { type HttpAnswer, postJson } from "./http-request.ts";
 import { readAnswer, type ServedGeneration, UnusableAnswer } from "./read-answer.ts";
-import { ErrorAnswer, type Weights } from "./wire.ts";
+import { ErrorAnswer, NotFiniteAnswer, type Weights } from "./wire.ts";
 
 export interface SglangSettings {
   /** `http://host:port` */
@@ -19,16 +19,16 @@ export interface SglangSettings {
   readonly model: Pick<ModelConfig, "vocabSize" | "layerCount" | "experts">;
   readonly apiKey?: string;
   /**
-   * What the server loads a policy by. Ours takes the key in the store, which is the default; SGLang needs a folder it
-   * can read. `undefined`: somebody else updates the weights.
+   * The path by which the server loads a policy. Our server takes the key in the store, which is the default; SGLang
+   * needs a folder it can read. `undefined`: somebody else updates the weights.
    */
   readonly modelPathOf?: ModelPathOf | undefined;
-  /** An answer from another policy than the one asked for is not taken, or comes with its own version. */
-  readonly otherVersion?: "refuse" | "record";
-  /** As left out, about as long as it takes to replace a server that died. */
+  /** Columns that the server appends to each row of routes, because it fuses shared experts into the choice. */
+  readonly sharedExperts?: number;
+  /** The default goes on about as long as it takes to replace a server that died. */
   readonly tries?: number;
   readonly connectMs?: number;
-  /** Of one try, waiting for a place in the batch included. */
+  /** Time of one try, waiting for a place in the batch included. */
   readonly answerMs?: number;
   readonly firstPauseMs?: number;
 }
@@ -60,22 +60,24 @@ export class SglangSampler implements Sampler {
   }
 
   /**
-   * @throws Failure SamplerUnavailable when no usable answer comes, or one from another policy
+   * @throws Failure SamplerUnavailable when no usable answer comes, or one from another policy; PolicyNotFinite when
+   * the policy's log-probs are no numbers
    * @throws InputError when the server refuses the request, or does not say what training needs
    * @throws AbortError when `signal` fires
    */
   async generate(request: GenerateRequest): Promise<ServedGeneration> {
     const { policy, signal } = request;
-    const { model, url, otherVersion } = this.#settings;
+    const { model, url, sharedExperts } = this.#settings;
     if (signal?.aborted) throw gaveUp();
     const read = (text: string): ServedGeneration => {
-      const generation = readAnswer(text, request, model, url);
-      if (generation.policyVersion === policy.version || otherVersion === "record") return generation;
-      // Somebody else told the server what to serve, or another server has this address: as one that was replaced.
+      const generation = readAnswer(text, request, model, url, sharedExperts);
+      if (generation.policyVersion === policy.version) return generation;
+      // Somebody else told the server what to serve, or another server has this address: try as with one that was
+      // replaced.
       throw new Error(`answered from policy ${generation.policyVersion}, asked for ${policy.version}`);
     };
     const body = encodeRequest(request, this.#settings);
-    return this.#post("/generate", body, answerBytes(request, model), signal, read, policy);
+    return this.#post("/generate", body, answerBytes(request, this.#settings), signal, read, policy);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -197,15 +199,19 @@ function encodeRequest(
 /** The most that an answer may have: ids and log-probs as text, routes as base64 of int32. */
 function answerBytes(
   { tokens, routesHeld, maxNewTokens }: GenerateRequest,
-  model: SglangSettings["model"],
+  { model: { layerCount, experts }, sharedExperts = 0 }: Pick<SglangSettings, "model" | "sharedExperts">,
 ): number {
   const rows = tokens.length + maxNewTokens - routesHeld;
-  const routeBytes =
-    model.experts === undefined ? 0 : 6 * rows * model.layerCount * (2 * model.experts.perToken + 8);
+  // Twice what is expected: a server that sends more rows is refused for that, not for its size.
+  const columns = experts === undefined ? 0 : 2 * (experts.perToken + sharedExperts);
+  const routeBytes = 6 * rows * layerCount * columns;
   return 2 ** 20 + 200 * maxNewTokens + routeBytes;
 }
 
-function refused(answer: HttpAnswer, where: string): InputError {
+function refused(answer: HttpAnswer, where: string): Error {
+  const notFinite = NotFiniteAnswer.safeParse(tryJson(answer.text));
+  if (notFinite.success)
+    return new Failure("PolicyNotFinite", `${where}: ${notFinite.data.error.message}`, { retryable: false });
   const said = `${answer.status}: ${reasonOf(answer)}`;
   const refusal = (what: string, fix?: string): InputError =>
     new InputError({ what, where, expected: said, ...(fix !== undefined && { fix }) });
@@ -220,10 +226,15 @@ function refused(answer: HttpAnswer, where: string): InputError {
   return refusal("the sampler refuses the request");
 }
 
-function reasonOf({ text }: HttpAnswer): string {
+function tryJson(text: string): unknown {
   try {
-    return ErrorAnswer.parse(JSON.parse(text)).slice(0, 1_000);
+    return JSON.parse(text);
   } catch {
-    return text.slice(0, 200);
+    return undefined;
   }
+}
+
+function reasonOf({ text }: HttpAnswer): string {
+  const parsed = ErrorAnswer.safeParse(tryJson(text));
+  return parsed.success ? parsed.data.slice(0, 1_000) : text.slice(0, 200);
 }

@@ -76,8 +76,8 @@ export const GenerateAnswer = z.looseObject({
       z.looseObject({ type: z.literal("abort"), message: z.string().nullish() }),
     ]),
     weight_version: z.string().optional(),
-    /** [log-prob, id, text], one for each sampled token. */
-    output_token_logprobs: z.array(z.tuple([z.number(), TokenId], z.unknown())).optional(),
+    /** [log-prob, id, text], one for each sampled token. A log-prob that is no number comes as null. */
+    output_token_logprobs: z.array(z.tuple([z.unknown(), TokenId], z.unknown())).optional(),
     routed_experts: z.string().nullish(),
     t1_receipt: z
       .string()
@@ -86,6 +86,11 @@ export const GenerateAnswer = z.looseObject({
   }),
 });
 export type GenerateAnswer = z.infer<typeof GenerateAnswer>;
+
+/** How our server says that a policy cannot be sampled from, which no other try can mend. */
+export const NotFiniteAnswer = z.looseObject({
+  error: z.looseObject({ type: z.literal("PolicyNotFinite"), message: z.string() }),
+});
 
 /** How servers say what went wrong: SGLang with a message in an object, FastAPI with a detail. */
 export const ErrorAnswer = z.union([
