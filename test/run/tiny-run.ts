@@ -1,7 +1,7 @@
 // A run that takes seconds: a handful of tasks and a policy of random weights, whose answers are noise. What they do in
 // a sandbox is of no interest here; that nothing is lost or counted twice is.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -31,11 +31,15 @@ export interface TinyRun {
   readonly pool: string;
 }
 
-/** @param settings YAML that is added to the config, e.g. "rollout:\n  episodes: 4\n" */
+/**
+ * @param settings YAML that is added to the config, e.g. "rollout:\n  episodes: 4\n"
+ * @param weights a model in test/fixtures to start from, of at least 300 tokens; it gets the tokenizer of the tiny one
+ */
 export async function makeTinyRun({
   tasks = 12,
   iterations = 3,
   settings = "rollout:\n  episodes: 8\n",
+  weights = undefined as string | undefined,
 } = {}): Promise<TinyRun> {
   const folder = mkdtempSync(join(tmpdir(), "t1-run-"));
   const pool = join(folder, "pool");
@@ -48,6 +52,8 @@ export async function makeTinyRun({
   mkdirSync(model);
   for (const [name, bytes] of await newModelFiles(MODEL, pool, { seed: 0 }))
     writeFileSync(join(model, name), bytes);
+  if (weights !== undefined)
+    cpSync(join(import.meta.dirname, "../fixtures", weights), model, { recursive: true });
   const config = join(folder, "run.yaml");
   writeFileSync(
     config,
