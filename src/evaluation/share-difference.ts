@@ -26,7 +26,7 @@ export function shareDifference(before: CountedShare, after: CountedShare): Inte
 }
 
 /** Wilson's score interval of one share. */
-function wilson({ successes, size }: CountedShare): Interval {
+export function wilson({ successes, size }: CountedShare): Interval {
   const mean = successes / size;
   const center = mean + Z ** 2 / (2 * size);
   const halfWidth = Z * Math.sqrt((mean * (1 - mean)) / size + (Z / (2 * size)) ** 2);

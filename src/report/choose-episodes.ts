@@ -1,5 +1,5 @@
-// Which episodes a report shows: from the start, the middle and the end of a run, of every outcome there; and of an
-// evaluation, the same task before and after. Chosen by the run's seed, so a report made again shows the same ones.
+// Chooses the episodes that a report shows: from the start, the middle and the end of a run, of every outcome there; and
+// of an evaluation, the same task before and after. The run's seed decides, so a second report shows the same ones.
 import { isTruncated } from "../failure/end-reason.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { RandomStream } from "../random/stream.ts";
@@ -9,9 +9,9 @@ import { type ClosedIteration, closedIterations, type RunData } from "./read-run
 
 export interface ChosenEpisode {
   readonly phase: PhasePrefix;
-  /** Where it comes from, for people: "iteration 12", "evaluation held-out-v000120-x3". */
+  /** Its origin for people, who count iterations from 1: "iteration 12", "evaluation held-out-v000120-x3". */
   readonly place: string;
-  /** Version of the policy that played it. */
+  /** Version of the policy that played it; version 0 is the start policy. */
   readonly version: number;
   /** Why it was chosen. */
   readonly why: string;
@@ -20,7 +20,7 @@ export interface ChosenEpisode {
 
 /** Episodes from training, the same number from each place. */
 const TRAINING_COUNT = 12;
-/** By how many places there are. */
+/** Names of the places, by their number. */
 const PLACE_NAMES = [
   ["only iteration"],
   ["start of the run", "end of the run"],
@@ -48,14 +48,14 @@ function chooseFromTraining({ record: { run, config }, iterations }: RunData): C
     const random = new RandomStream(deriveSeed(config.seed, "report episodes", played[at].iteration));
     const part = (share: number): number => Math.floor((share * played.length) / places.length);
     const near = played.slice(part(index), part(index + 1)).filter(other => other !== played[at]);
-    // What the iteration itself does not have, such as a cut-off episode, comes from those around it.
+    // An outcome that the iteration itself lacks, such as a cut-off episode, comes from those around it.
     const candidates = [
       ...random.shuffle(candidatesOf(played[at])),
       ...random.shuffle(near.flatMap(candidatesOf)),
     ];
     return pickOutcomes(candidates, shareOf(index, places.length)).map(({ closed, iteration, entry }) => ({
       phase: iterationPrefix(run, iteration),
-      place: `iteration ${iteration}`,
+      place: `iteration ${iteration + 1}`,
       version: closed.policyVersion,
       why: `${PLACE_NAMES[places.length - 1][index]}, ${outcomeOf(entry)}`,
       entry,
@@ -73,12 +73,12 @@ function candidatesOf({ iteration, closed }: ClosedIteration): Candidate[] {
   return closed.episodes.map(entry => ({ iteration, closed, entry }));
 }
 
-/** 12 over 3, 2 or 1 places; what does not divide goes to the first ones. */
+/** Divides 12 over 3, 2 or 1 places; the first ones get the remainder. */
 function shareOf(index: number, placeCount: number): number {
   return Math.floor(TRAINING_COUNT / placeCount) + Number(index < TRAINING_COUNT % placeCount);
 }
 
-/** The first of each outcome in turn, until there are enough; then in the order in which they were played. */
+/** Takes the first of each outcome in turn until there are enough, and sorts them in the order of play. */
 function pickOutcomes(candidates: readonly Candidate[], wanted: number): Candidate[] {
   const byOutcome = Map.groupBy(candidates, ({ entry }) => outcomeOf(entry));
   const queues = OUTCOMES.map(outcome => byOutcome.get(outcome) ?? []);
@@ -91,7 +91,7 @@ function pickOutcomes(candidates: readonly Candidate[], wanted: number): Candida
   return picked.sort((a, b) => a.iteration - b.iteration || a.entry.episode - b.entry.episode);
 }
 
-/** Of the first series with a gain: one task that was won and one that was lost, each before and after. */
+/** Takes from the first series with a gain one task that was won and one that was lost, each before and after. */
 function chooseFromEvaluations({ record: { run, config }, evaluations }: RunData): ChosenEpisode[] {
   const series = evaluations.find(({ gain }) => gain !== undefined);
   if (series === undefined) return [];

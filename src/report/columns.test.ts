@@ -9,7 +9,7 @@ describe("columns", () => {
   it("are iterations while they can be told apart", () => {
     const columns = columnsOf(run(140));
     expect(columns).toHaveLength(140);
-    expect(columnLabel(columns[7])).toBe("iteration 7");
+    expect(columnLabel(columns[7])).toBe("iteration 8");
   });
 
   it("gather neighbours in a long run, lose none, and are never many", () => {
@@ -20,7 +20,7 @@ describe("columns", () => {
         Array.from({ length }, (_, iteration) => iteration),
       );
     }
-    expect(columnLabel(columnsOf(run(400))[1])).toBe("iterations 3–5");
+    expect(columnLabel(columnsOf(run(400))[1])).toBe("iterations 4–6");
   });
 
   it("have the mean of those that have a number", () => {

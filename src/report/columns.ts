@@ -1,13 +1,15 @@
-// The horizontal axis of every curve: one column per iteration, or per few neighbours in a long run.
+// The horizontal axis of every drawing: one column per iteration, or per few neighbours in a long run. People count
+// iterations from 1.
 import type { IterationData } from "./read-run.ts";
 
 export interface Column {
+  /** Number of its first iteration for people, from 1. */
   readonly first: number;
   readonly last: number;
   readonly members: readonly IterationData[];
 }
 
-/** More columns than this cannot be told apart in a curve, and would only make the file larger. */
+/** Readers cannot tell more columns apart, and the file would only grow. */
 const MOST_COLUMNS = 180;
 
 export function columnsOf(iterations: readonly IterationData[], most = MOST_COLUMNS): Column[] {
@@ -15,7 +17,8 @@ export function columnsOf(iterations: readonly IterationData[], most = MOST_COLU
   const columns: Column[] = [];
   for (let start = 0; start < iterations.length; start += size) {
     const members = iterations.slice(start, start + size);
-    columns.push({ first: members[0].iteration, last: members[members.length - 1].iteration, members });
+    const last = members[members.length - 1];
+    columns.push({ first: members[0].iteration + 1, last: last.iteration + 1, members });
   }
   return columns;
 }

@@ -1,18 +1,23 @@
-// The curves of a run, in the order in which they are asked about: does it get better, is training exact, is it sane.
-import { type Column, columnMean, columnsOf } from "./columns.ts";
-import { percent, scientific, significant } from "./format.ts";
-import { type Html, html } from "./html.ts";
+// The curves of a run, in the order of a reader's questions: does it get better, is training exact, is it sane.
 import {
+  type Band,
+  type Interval,
   type LineChartOptions,
   lineChart,
   type Measurement,
   type Series,
   smoothingWindow,
+  stackedChart,
   type Tone,
-} from "./line-chart.ts";
-import type { Band } from "./plot.ts";
+  windowAround,
+} from "./chart.ts";
+import { type Column, columnMean, columnsOf } from "./columns.ts";
+import { percent, scientific, significant } from "./format.ts";
+import { type Html, html } from "./html.ts";
+import { meanInterval, resolvedInterval } from "./intervals.ts";
 import type { IterationData, RunData } from "./read-run.ts";
-import { stackedChart } from "./stacked-chart.ts";
+import { table } from "./table.ts";
+import { shorten } from "./visible-text.ts";
 
 type Pick = (data: IterationData) => number | undefined;
 
@@ -25,6 +30,8 @@ interface Curve extends Omit<LineChartOptions, "description" | "bands"> {
     readonly pick: Pick;
     readonly thin?: boolean;
   }[];
+  /** 95 % interval of the mean over the episodes of some iterations. */
+  readonly interval?: (iterations: readonly IterationData[]) => Interval | undefined;
 }
 
 export function curves(run: RunData): Html {
@@ -42,11 +49,11 @@ export function curves(run: RunData): Html {
   const window = smoothingWindow(columns.length);
   const smoothing =
     window === 1
-      ? "Each dot is one iteration."
-      : `Dots are iterations, lines the mean of ${window} around each.`;
+      ? "Each dot is one iteration, a light band its 95 % interval."
+      : `Dots are iterations, lines the mean of ${window} around each. A light band is the 95 % interval of the line.`;
   return html`<section id="curves"><h2>Curves</h2>
-<p class="lead">${smoothing} ${bands.length > 0 && `Shaded: ${bands[0].label}.`} Point at a column to read its numbers.</p>
-<div class="charts">${charts}</div></section>`;
+<p class="lead">${smoothing} ${bands.length > 0 && `Shaded: ${bands[0].label}.`} Point at a column to read its numbers, or open the table below.</p>
+<div class="charts">${charts}</div>${numbers(trained)}</section>`;
 }
 
 const one = (name: string, tone: Tone, pick: Pick) => ({ name, tone, pick });
@@ -56,10 +63,10 @@ const CURVES: readonly Curve[] = [
     title: "Resolved",
     note: "Episodes whose tests all passed.",
     unit: "share of episodes",
-    measure: "share",
     format: percent,
     include: [0],
     lines: [one("resolved", 1, data => data.metrics?.episodes.resolvedRate)],
+    interval: resolvedInterval,
   },
   {
     title: "Reward",
@@ -68,6 +75,7 @@ const CURVES: readonly Curve[] = [
     format: significant,
     include: [0],
     lines: [one("reward", 1, data => data.metrics?.episodes.meanReward)],
+    interval: meanInterval(({ reward }) => reward),
   },
   {
     title: "Gap between trainer and sampler, |Δ log p|",
@@ -110,7 +118,6 @@ const CURVES: readonly Curve[] = [
     title: "Clipped tokens",
     note: "Share whose probability ratio left the clip range, over the same steps.",
     unit: "share of tokens",
-    measure: "share",
     format: percent,
     include: [0],
     lines: [one("clipped", 6, data => data.metrics?.ppo?.policy?.clipShare)],
@@ -152,6 +159,7 @@ const CURVES: readonly Curve[] = [
     format: significant,
     include: [0],
     lines: [one("turns", 7, data => data.metrics?.episodes.meanTurns)],
+    interval: meanInterval(({ turnCount }) => turnCount),
   },
   {
     title: "Tokens",
@@ -167,16 +175,22 @@ const CURVES: readonly Curve[] = [
 ];
 
 function drawCurve(
-  { title, note, lines, ...options }: Curve,
+  { title, note, lines, interval, ...options }: Curve,
   columns: readonly Column[],
   bands: readonly Band[],
-  measurements: readonly Measurement[],
+  measurements: readonly NamedMeasurement[],
 ): Html | undefined {
+  const window = smoothingWindow(columns.length);
   const series: Series[] = lines.map(({ name, tone, pick, thin }) => ({
     name,
     tone,
+    thin,
     values: columns.map(column => columnMean(column, pick)),
-    ...(thin && { thin }),
+    intervals:
+      interval &&
+      columns.map((_, index) =>
+        interval(windowAround(columns, index, window).flatMap(({ members }) => members)),
+      ),
   }));
   const drawing = lineChart(columns, series, {
     ...options,
@@ -184,8 +198,34 @@ function drawCurve(
     bands,
     measurements,
   });
-  const more = measurements.length > 0 && " Marks with intervals are evaluations of that version.";
+  const keys = [...new Map(measurements.map(one => [one.series, one.tone]))];
+  const more =
+    keys.length > 0 &&
+    html` Marks with intervals are evaluations: ${keys.map(([name, tone]) => html`<span class="key m${tone}">${shorten(name, LONGEST_KEY)}</span> `)}`;
   return drawing && figure(title, html`${note}${more}`, drawing);
+}
+
+const LONGEST_KEY = 60;
+
+/** Rows of the table; a longer run has neighbours in one row. */
+const MOST_ROWS = 1000;
+
+/** Every number that is drawn, for readers who cannot point at a curve. */
+function numbers(trained: readonly IterationData[]): Html {
+  const columns = columnsOf(trained, MOST_ROWS);
+  const lines = CURVES.flatMap(({ title, lines: own, format }) =>
+    own.map(({ name, pick }) => ({
+      name: own.length > 1 ? `${title}, ${name}` : title,
+      values: columns.map(column => columnMean(column, pick)),
+      format,
+    })),
+  ).filter(({ values }) => values.some(value => value !== undefined));
+  const rows = columns.map(({ first, last }, index) => [
+    first === last ? `${first}` : `${first}–${last}`,
+    ...lines.map(({ values, format }) => (values[index] === undefined ? "–" : format(values[index]))),
+  ]);
+  const heads = lines.map(({ name }) => ({ name, number: true }));
+  return html`<details class="numbers"><summary>Every iteration in numbers</summary>${table([{ name: "iteration" }, ...heads], rows, MOST_ROWS)}</details>`;
 }
 
 function figure(title: string, note: Html, drawing: Html): Html {
@@ -195,26 +235,35 @@ function figure(title: string, note: Html, drawing: Html): Html {
 /** As many as stay apart beside a curve. */
 const MOST_MEASUREMENTS = 60;
 
-function measurementsOf({ evaluations }: RunData): Measurement[] {
+/** Tones of the series of evaluations, apart from that of the curve. */
+const SERIES_TONES: readonly Tone[] = [2, 3, 4, 5, 6, 7, 8];
+
+interface NamedMeasurement extends Measurement {
+  readonly series: string;
+}
+
+function measurementsOf({ evaluations }: RunData): NamedMeasurement[] {
   return evaluations
-    .flatMap(({ title, evaluations: members }) =>
+    .flatMap(({ title, evaluations: members }, index) =>
       members.map(({ version, summary: { resolved } }) => ({
-        at: version,
+        version,
         ...resolved,
+        series: title,
+        tone: SERIES_TONES[index % SERIES_TONES.length],
         label: `${title}, version ${version}`,
       })),
     )
-    .slice(-MOST_MEASUREMENTS);
+    .slice(0, MOST_MEASUREMENTS);
 }
 
 function bandsOf({ record: { config } }: RunData, trained: readonly IterationData[]): Band[] {
   if (config.kind === "sft") return [];
-  const last = Math.min(config.training.critic.onlyIterations - 1, trained[trained.length - 1].iteration);
-  const first = trained[0].iteration;
+  const last = Math.min(config.training.critic.onlyIterations, trained[trained.length - 1].iteration + 1);
+  const first = trained[0].iteration + 1;
   return last < first ? [] : [{ first, last, label: "only the critic learns" }];
 }
 
-/** From what the policy decided itself to what cut it off. */
+/** From the policy's own decision to the cuts. */
 const END_REASON_TONES: readonly (readonly [reason: string, name: string, tone: Tone])[] = [
   ["completed", "completed", 3],
   ["turn_limit", "turn limit", 2],
@@ -223,7 +272,7 @@ const END_REASON_TONES: readonly (readonly [reason: string, name: string, tone: 
   ["agent_error", "agent error", 5],
 ];
 
-/** Below this share of every column the rest, which completed, is not drawn: it would hide what matters. */
+/** Where every column completed all but this share, the completed part is left out: it would hide the others. */
 const SMALL_SHARE = 0.3;
 
 function drawEndReasons(columns: readonly Column[], bands: readonly Band[]): Html | undefined {
@@ -241,7 +290,6 @@ function drawEndReasons(columns: readonly Column[], bands: readonly Band[]): Htm
   const drawing = stackedChart(columns, isShort ? others : parts, {
     description: `End reasons: ${note}`,
     unit: "share of episodes",
-    measure: "share",
     format: percent,
     ...(!isShort && { top: 1 }),
     bands,

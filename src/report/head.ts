@@ -1,4 +1,4 @@
-// The head of a report: what the run is, how far it came, and its results in a few figures.
+// The head of a report: the run, its progress, and its results in a few figures.
 import {
   count,
   decimals,
@@ -111,7 +111,7 @@ function gainTile({ title, evaluations, gain }: RunData["evaluations"][number]):
   };
 }
 
-/** Iterations whose mean stands for the start or the end: enough to still the noise of one batch. */
+/** Iterations whose mean stands for the start or the end: enough to smooth the noise of one batch. */
 const ENDS = 8;
 
 function changeTile(
@@ -172,6 +172,6 @@ function workTile(iterations: readonly IterationData[]): Tile | undefined {
   return {
     name: "Time at work",
     value: duration(total),
-    note: `${duration(total / timed.length)} per iteration; ${plural(episodes, "episode")}${timed.length < iterations.length ? `; ${iterations.length - timed.length} iterations were not timed` : ""}`,
+    note: `${duration(total / timed.length)} per iteration; ${plural(episodes, "episode")}${timed.length < iterations.length ? `; ${plural(iterations.length - timed.length, "iteration")} not timed` : ""}`,
   };
 }

@@ -1,8 +1,15 @@
 // The evaluations of a run, grouped into series: the same pool and number of episodes at several versions.
 import { type Comparison, EvaluationSummary } from "../evaluation/summary.ts";
 import { compare } from "../rollout/summarise-evaluation.ts";
-import { closedKey, evaluationPrefix, summaryKey } from "../run/keys.ts";
-import { ClosedPhase } from "../run/records.ts";
+import {
+  attemptPrefix,
+  closedKey,
+  episodeKey,
+  episodePrefix,
+  evaluationPrefix,
+  summaryKey,
+} from "../run/keys.ts";
+import { ClosedPhase, EpisodeRecord } from "../run/records.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { mapSome, readOptional, tryRead } from "./read-parts.ts";
 
@@ -15,11 +22,11 @@ interface EvaluationData {
 
 export interface EvaluationSeries {
   readonly name: string;
-  /** For people: the pool. */
+  /** The name of the pool, for people. */
   readonly title: string;
-  /** By version, ascending; at least one. */
+  /** Sorted by version, at least one. */
   readonly evaluations: readonly EvaluationData[];
-  /** Newest version against the oldest, where there are two. */
+  /** Gain of the newest version over the oldest, where there are two. */
   readonly gain?: Comparison;
 }
 
@@ -46,16 +53,37 @@ export async function readEvaluations(
     if (gain?.kind === "unreadable") problems.push(gain.problem);
     read.push({
       name,
-      // Its pool; where two series have one name, also how they differ.
+      // Where two series have the same pool, the title also says how they differ.
       title: name.replace(EPISODES_PER_TASK, isAlone(name) ? "" : ", $1 per task"),
       evaluations,
-      ...(gain?.kind === "read" && { gain: gain.value }),
+      gain: gain?.kind === "read" ? gain.value : undefined,
     });
   }
-  return read;
+  return inOrderOfPlay(store, run, read);
 }
 
-/** One that is still at work has no summary yet and is left out. */
+/** The run's own evaluations come first, then the others in the order in which they were played. */
+async function inOrderOfPlay(
+  store: ObjectStore,
+  run: string,
+  series: readonly EvaluationSeries[],
+): Promise<EvaluationSeries[]> {
+  const timed = await mapSome(series, async one => {
+    const [{ name, closed }] = one.evaluations;
+    const [entry] = closed.episodes;
+    if (one.name === OWN_EVALUATION || entry === undefined) return { one, at: "" };
+    const attempt = attemptPrefix(episodePrefix(evaluationPrefix(run, name), entry.episode), entry.attempt);
+    const record = await readOptional(store, episodeKey(attempt), EpisodeRecord, []);
+    return { one, at: record?.startedAt ?? "" };
+  });
+  const rank = ({ one, at }: (typeof timed)[number]) => (one.name === OWN_EVALUATION ? "0" : `1${at}`);
+  return timed.sort((a, b) => (rank(a) < rank(b) ? -1 : 1)).map(({ one }) => one);
+}
+
+/** Name of the series that the run itself makes. */
+const OWN_EVALUATION = "during";
+
+/** Leaves out an evaluation that is still at work, which has no summary yet. */
 async function readEvaluation(
   store: ObjectStore,
   run: string,

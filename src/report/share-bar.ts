@@ -1,13 +1,13 @@
 // Small drawings for the cells of a table.
+
+import { type Interval, place } from "./chart.ts";
 import { type Html, html } from "./html.ts";
-import { place } from "./plot.ts";
-import type { Span } from "./scale.ts";
 
 const WIDTH = 120;
 const HEIGHT = 14;
 const MIDDLE = HEIGHT / 2;
 
-/** From a share to a share between 0 and 1: a hollow dot before, a full one after, a line between. */
+/** Draws the change of a share between 0 and 1: a hollow dot before, a full one after, a line between. */
 export function shareBar(before: number | undefined, after: number | undefined): Html {
   const at = (share: number): number => place(4 + share * (WIDTH - 8));
   return html`<svg class="mini" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-hidden="true"><path class="track" d="M4 ${MIDDLE}H${WIDTH - 4}"/>${
@@ -19,16 +19,14 @@ export function shareBar(before: number | undefined, after: number | undefined):
   }</svg>`;
 }
 
-export interface Bounds {
+export interface Bounds extends Interval {
   readonly mean: number;
-  readonly low: number;
-  readonly high: number;
 }
 
 const WIDE = 220;
 
-/** An interval around its mean with a line at 0. @param span values of the left and right edge, the same in a column */
-export function intervalBar({ mean, low, high }: Bounds, span: Span): Html {
+/** Draws an interval around its mean and a line at 0. @param span values of the edges, the same in a column */
+export function intervalBar({ mean, low, high }: Bounds, span: Interval): Html {
   const scale = (WIDE - 10) / (span.high - span.low || 1);
   const at = (value: number): number => place(5 + (value - span.low) * scale);
   const tone = low > 0 ? "good" : high < 0 ? "bad" : "";

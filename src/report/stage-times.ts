@@ -1,13 +1,12 @@
-// Where the time of a run went: stages as stacked bars, and their totals.
+// The time of a run by stage: stacked bars over the iterations, and totals.
+import { stackedChart, type Tone } from "./chart.ts";
 import { columnMean, columnsOf } from "./columns.ts";
 import { duration, percent, significant } from "./format.ts";
 import { type Html, html } from "./html.ts";
-import type { Tone } from "./line-chart.ts";
 import type { RunData } from "./read-run.ts";
-import { stackedChart } from "./stacked-chart.ts";
 import { table } from "./table.ts";
 
-/** Stages in the order in which they run; what is not named here comes after them. */
+/** Stages in the order in which they run; others come after them. */
 const STAGES: readonly (readonly [stage: string, tone: Tone, what: string])[] = [
   ["evaluate", 4, "evaluations during the run"],
   ["plan", 7, "choosing tasks"],

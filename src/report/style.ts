@@ -2,13 +2,13 @@
 // page's policy forbids styles in attributes.
 
 const LIGHT = `
---page:#f7f7f5;--card:#ffffff;--ink:#1b1f24;--dim:#626a73;--line:#e2e3e0;--soft:#f0f0ed;--link:#1f5fa8;
+--shade:rgba(0,0,0,.28);--page:#f7f7f5;--card:#ffffff;--ink:#1b1f24;--dim:#626a73;--line:#e2e3e0;--soft:#f0f0ed;--link:#1f5fa8;
 --good:#1d7a4a;--bad:#b3362b;--notice:#fdf3dc;--notice-ink:#6b4a05;
 --t1:#2265b3;--t2:#c8621b;--t3:#2b8a57;--t4:#7a55b5;--t5:#b8473f;--t6:#a1811a;--t7:#2a8d9c;--t8:#7b828b;
 --p0:#e6effa;--p1:#d3e7d3;--p2:#f6ecb5;--p3:#fbd39a;--p4:#f7ab83;--p5:#ee8a80;--token-ink:#1b1f24;--given:#7c838b`;
 
 const DARK = `
---page:#121417;--card:#1a1d21;--ink:#e3e6ea;--dim:#98a0aa;--line:#2c3137;--soft:#22262b;--link:#79b1f0;
+--shade:rgba(160,175,195,.5);--page:#121417;--card:#1a1d21;--ink:#e3e6ea;--dim:#98a0aa;--line:#2c3137;--soft:#22262b;--link:#79b1f0;
 --good:#58c48b;--bad:#f0857a;--notice:#33290f;--notice-ink:#ecc873;
 --t1:#6ba7ef;--t2:#ee9550;--t3:#5cc08a;--t4:#b292ea;--t5:#ec837a;--t6:#d2b24c;--t7:#5fc2d1;--t8:#949ca6;
 --p0:#1f3148;--p1:#234030;--p2:#4a431c;--p3:#5c401a;--p4:#6b3420;--p5:#7c2a26;--token-ink:#eceff2;--given:#8a929c`;
@@ -16,7 +16,7 @@ const DARK = `
 const TONES = [1, 2, 3, 4, 5, 6, 7, 8]
   .map(
     tone =>
-      `.line.t${tone}{stroke:var(--t${tone})}.dots.t${tone},.bar.t${tone},.name.t${tone}{fill:var(--t${tone})}`,
+      `.line.t${tone},.measurement.m${tone}{stroke:var(--t${tone})}.dots.t${tone},.bar.t${tone},.name.t${tone},.plot .interval.t${tone}{fill:var(--t${tone})}.key.m${tone}{color:var(--t${tone})}`,
   )
   .join("\n");
 
@@ -74,8 +74,10 @@ figcaption p{margin:1px 0 8px;font-size:12.5px;line-height:1.4;color:var(--dim)}
 .plot .name{font-weight:550}
 .plot .hover rect{fill:var(--ink);fill-opacity:0}
 .plot .hover rect:hover{fill-opacity:.09}
-.plot .measurement path{stroke:var(--ink);stroke-width:1.2}
-.plot .measurement circle{fill:var(--card);stroke:var(--ink);stroke-width:1.5}
+.plot .interval{fill-opacity:.15}
+.plot .measurement path{stroke-width:1.6}
+.plot .measurement circle{fill:var(--card);stroke-width:2}
+.key{white-space:nowrap;font-weight:600}.key::before{content:"○ "}
 ${TONES}
 .mini{display:block;width:104px;height:12px}
 .mini.wide{width:220px;height:14px}
@@ -87,7 +89,7 @@ ${TONES}
 .mini .interval{stroke:var(--dim)}.mini .dot{fill:var(--dim)}
 .mini .interval.good{stroke:var(--good)}.mini .dot.good{fill:var(--good)}
 .mini .interval.bad{stroke:var(--bad)}.mini .dot.bad{fill:var(--bad)}
-.scroll{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px}
+.scroll{overflow-x:auto;background:linear-gradient(90deg,var(--card) 40%,transparent) 0 0/48px 100% no-repeat local,linear-gradient(270deg,var(--card) 40%,transparent) 100% 0/48px 100% no-repeat local,linear-gradient(90deg,var(--shade),transparent) 0 0/14px 100% no-repeat scroll,linear-gradient(270deg,var(--shade),transparent) 100% 0/14px 100% no-repeat scroll,var(--card);border:1px solid var(--line);border-radius:10px}
 .scroll+h4{margin-top:14px}
 table{width:100%;border-collapse:collapse;font-size:13px}
 th,td{padding:4.5px 10px;text-align:left;vertical-align:middle;white-space:nowrap;font-weight:400}
@@ -96,7 +98,7 @@ tbody th{position:sticky;left:0;background:var(--card);font-weight:550}
 tbody tr+tr>*{border-top:1px solid var(--soft)}
 .number{text-align:right}
 td.long{min-width:14ch;max-width:64ch;white-space:normal;overflow-wrap:anywhere}
-.episode{margin-top:8px;background:var(--card);border:1px solid var(--line);border-radius:10px}
+.episode,.numbers{margin-top:8px;background:var(--card);border:1px solid var(--line);border-radius:10px}
 summary{cursor:pointer;padding:9px 14px;font-size:13.5px;overflow-wrap:anywhere}
 summary>span{margin-left:10px;color:var(--dim)}
 summary:hover{background:var(--soft);border-radius:10px}

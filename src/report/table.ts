@@ -10,13 +10,17 @@ export interface TableColumn {
   readonly long?: boolean;
 }
 
-/** Names of groups and tasks come from foreign files; a row more than this is no help to a reader. */
+/** Names of groups and tasks come from foreign files; more rows than this do not help a reader. */
 const MOST_ROWS = 60;
 const LONGEST_CELL = 160;
 
-/** @param rows one cell per column; the first names the row */
-export function table(columns: readonly TableColumn[], rows: readonly (readonly Part[])[]): Html {
-  const shown = rows.slice(0, MOST_ROWS);
+/** @param rows one cell per column; the first names the row @param most rows that are shown */
+export function table(
+  columns: readonly TableColumn[],
+  rows: readonly (readonly Part[])[],
+  most = MOST_ROWS,
+): Html {
+  const shown = rows.slice(0, most);
   return html`<div class="scroll"><table><thead><tr>${columns.map(
     ({ name, number }) =>
       html`<th scope="col" class="${number ? "number" : ""}">${shorten(name, LONGEST_CELL)}</th>`,
