@@ -291,7 +291,7 @@ function drawEndReasons(columns: readonly Column[], bands: readonly Band[]): Htm
     description: `End reasons: ${note}`,
     unit: "share of episodes",
     format: percent,
-    ...(!isShort && { top: 1 }),
+    top: isShort ? undefined : 1,
     bands,
   });
   return drawing && figure("End reasons", html`${note}`, drawing);

@@ -107,7 +107,7 @@ function gainTile({ title, evaluations, gain }: RunData["evaluations"][number]):
     name: `Gain on ${title}`,
     value: html`${points(mean)} <small>points</small>`,
     note: `resolved ${rateOf(before)} → ${rateOf(after)}, version ${before.version} → ${after.version}; 95 % from ${points(low)} to ${points(high)}, ${plural(gain.taskCount, "paired task")}`,
-    ...((low > 0 || high < 0) && { tone: low > 0 ? "good" : "bad" }),
+    tone: low > 0 ? "good" : high < 0 ? "bad" : undefined,
   };
 }
 

@@ -1,6 +1,19 @@
 // Files that leave the sandbox after the agent: where they lie in the container and where they go on the host.
 import { z } from "zod";
-import { MAIN_SERVICE, ServiceName } from "./service-name.ts";
+import { stripSpace } from "./strip-space.ts";
+
+/** The Compose service in which the agent works. */
+export const MAIN_SERVICE = "main";
+
+/** The name of a Compose service, in artifacts and in the verifier's collect hooks. */
+export const ServiceName = z
+  .string()
+  .transform(stripSpace)
+  .pipe(
+    z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/, {
+      error: "a service name of letters, digits, '.', '_' and '-' that begins with a letter or digit",
+    }),
+  );
 
 const Source = z
   .string()

@@ -1,9 +1,8 @@
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { makeFolder } from "../../test/task/folder.ts";
-import { readComposeFile } from "./compose-file.ts";
+import { interpolate, readComposeFile } from "./compose-file.ts";
 import { parseDuration, parseSize, splitCommand } from "./compose-values.ts";
-import { interpolate } from "./compose-variables.ts";
 
 const read = (yaml: string, env: Readonly<Record<string, string>> = {}) =>
   readComposeFile(join(makeFolder({ "docker-compose.yaml": yaml }), "docker-compose.yaml"), env);

@@ -9,7 +9,6 @@ import { InputError } from "../failure/errors.ts";
 import { valueOfYaml } from "../settings/yaml-value.ts";
 import { type Build, File, Service } from "./compose-schema.ts";
 import { parseDuration, parseSize, splitCommand } from "./compose-values.ts";
-import { interpolate } from "./compose-variables.ts";
 import { readText } from "./read-text.ts";
 
 /** Of `main`: the sandbox, whose limits, user and network are those of task.toml. */
@@ -259,5 +258,28 @@ function refusal(file: string, what: string, expected: string): InputError {
     where: file,
     expected,
     fix: "change the file, or leave the task out of the pool",
+  });
+}
+
+/**
+ * Variables of a Compose file: $$, ${NAME}, ${NAME:-otherwise}, ${NAME-otherwise}, $NAME
+ * Source: https://github.com/compose-spec/compose-spec/blob/main/12-interpolation.md
+ */
+const VARIABLE = /\$(?:(\$)|\{([A-Za-z_]\w*)(?:(:?-)([^}]*))?\}|([A-Za-z_]\w*))/g;
+
+/** Replaces variables in every text of a value, but not in keys. Like Compose, it takes an unknown one as empty. */
+export function interpolate(value: unknown, lookup: (name: string) => string | undefined): unknown {
+  if (typeof value === "string") return replaceIn(value, lookup);
+  if (Array.isArray(value)) return value.map(item => interpolate(item, lookup));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, interpolate(item, lookup)]));
+}
+
+function replaceIn(text: string, lookup: (name: string) => string | undefined): string {
+  return text.replace(VARIABLE, (_, dollar, braced, operator, otherwise, plain) => {
+    if (dollar !== undefined) return "$";
+    const value = lookup(braced ?? plain);
+    const isMissing = value === undefined || (operator === ":-" && value === "");
+    return isMissing ? (otherwise ?? "") : value;
   });
 }

@@ -1,10 +1,9 @@
 // The schema of task.toml, format 1.4 and all before it, in the file's own names. It takes and refuses what Harbor
 // 0.26.0 takes and refuses; unknown keys are reported as such, and read-task-toml.ts makes them warnings.
 import { z } from "zod";
-import { Artifact } from "./artifact.ts";
+import { Artifact, MAIN_SERVICE, ServiceName } from "./artifact.ts";
 import { AllowedHosts, EnvironmentToml, EnvTable, HealthcheckToml, NetworkMode } from "./environment-toml.ts";
 import { LaxNumber, toNumber, User } from "./lax.ts";
-import { MAIN_SERVICE, ServiceName } from "./service-name.ts";
 import { stepNameFault, stepNameKey } from "./step-name.ts";
 
 /** The newest format that this schema describes. */

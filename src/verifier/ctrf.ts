@@ -1,8 +1,7 @@
 // CTRF (https://ctrf.io): a JSON list of tests. Only what is read here; its numbers are not trusted, tests are counted.
 import { z } from "zod";
 import { parseJson } from "./parse-json.ts";
-import { TEST_STATUSES, type TestResult } from "./report.ts";
-import { MOST_TESTS, NAME_CHARACTERS } from "./report-limits.ts";
+import { MOST_TESTS, NAME_CHARACTERS, TEST_STATUSES, type TestResult } from "./report.ts";
 
 const Ctrf = z.looseObject({
   results: z.looseObject({

@@ -2,8 +2,7 @@
 // <skipped> inside. There is no standard; these names are common to all (https://github.com/testmoapp/junitxml).
 import { XMLParser, XMLValidator } from "fast-xml-parser";
 import { z } from "zod";
-import type { TestResult } from "./report.ts";
-import { MOST_TESTS, NAME_CHARACTERS } from "./report-limits.ts";
+import { MOST_TESTS, NAME_CHARACTERS, type TestResult } from "./report.ts";
 
 /** Of an element: its name to its children, and its attributes under `:@`. */
 const Element = z.record(z.string(), z.unknown());

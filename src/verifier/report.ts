@@ -54,3 +54,7 @@ export function earnsNothing(cause: VerifierCause | undefined): boolean {
 export function isResolved({ outcome, cause }: VerifierReport): boolean {
   return outcome !== null && outcome >= 1 && !earnsNothing(cause);
 }
+
+/** Limits of what is read of a report, which anybody may have written. */
+export const MOST_TESTS = 10_000;
+export const NAME_CHARACTERS = 1000;

@@ -32,7 +32,7 @@ export function computeReward(
   const passed = tests.filter(test => test.status === "passed").length;
   const total = tests.length;
   const b = outcome ?? 0;
-  const facts = { kind, passed, total, outcome, ...(cause !== undefined && { cause }) };
+  const facts = { kind, passed, total, outcome, cause };
   if (earnsNothing(cause)) return { value: 0, ...facts };
   if (total === 0 || kind === "binary") return { value: b, ...facts };
   if (kind === "dense") return { value: passed / scale, ...facts };

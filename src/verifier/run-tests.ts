@@ -4,7 +4,6 @@ import { Failure } from "../failure/errors.ts";
 import { capturedBytes } from "../sandbox/captured-text.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { readTarFiles } from "../sandbox/tar.ts";
-import { hasBootstrapFault } from "./bootstrap-faults.ts";
 import { KNOWN_FILES, readReport } from "./read-report.ts";
 import type { VerifierCause, VerifierReport } from "./report.ts";
 import { runScript } from "./run-script.ts";
@@ -63,7 +62,7 @@ export async function runTests(
     writable: [LOG_FOLDER],
     ...{ timeoutMs, env, user },
     outputLimitBytes: OUTPUT_LIMIT_BYTES,
-    ...(interruption !== undefined && { signal: interruption }),
+    signal: interruption,
   });
   // What the script has started could still write into the reports.
   await sandbox.killAgents();
@@ -128,4 +127,27 @@ function recorded(
     return bytes === undefined ? [] : [[name, bytes.subarray(0, RECORD_LIMIT_BYTES)] as const];
   });
   return new Map([...known, ["stdout.txt", printed]]);
+}
+
+/** Signs in the output of a test script that it did not get to its tests: package tools, shells and kernels print them. */
+const BOOTSTRAP_FAULTS: readonly RegExp[] = [
+  /Could not get lock \/var\/lib\/(dpkg|apt)/,
+  /dpkg was interrupted/,
+  /Temporary failure (resolving|in name resolution)/i,
+  /Could not resolve host/i,
+  /E: (Failed to fetch|Unable to locate package|Unable to fetch)/,
+  /No space left on device/,
+  /(getcwd|shell-init|job-working-directory): .*(cannot access|No such file)/,
+  /error: Failed to (fetch|download|install)/i,
+  /Could not install packages due to an OSError/,
+  /No matching distribution found for/,
+  /Cannot allocate memory|fork: (retry: )?Resource temporarily unavailable|Cannot fork/,
+  /(exec format error|cannot execute: required file not found|bad interpreter)/i,
+  /(pytest|uvx?|pip3?|python3?|bash|curl): (command )?not found/,
+];
+
+/** @param printed stdout and stderr of the script */
+function hasBootstrapFault(printed: Uint8Array): boolean {
+  const text = Buffer.from(printed).toString("utf8");
+  return BOOTSTRAP_FAULTS.some(fault => fault.test(text));
 }

@@ -109,8 +109,8 @@ class Grading {
         report: run.report,
         files: run.files,
         isBrokenByAgent,
-        ...(tampering !== undefined && { tampering }),
-        ...(this.#kept !== undefined && { kept: this.#kept }),
+        tampering,
+        kept: this.#kept,
       };
     } finally {
       await Promise.allSettled([early]);

@@ -39,7 +39,7 @@ export function combineReports(
       report.tests.map(test => ({ ...test, name: `${name}: ${test.name}` })),
     ),
     // What makes one step worthless says nothing of the others; their mean has counted it as 0.
-    ...(cause !== undefined && !earnsNothing(cause) && { cause }),
+    cause: cause === undefined || earnsNothing(cause) ? undefined : cause,
     exitCode: last.exitCode,
     durationMs: reports.reduce((sum, { report }) => sum + report.durationMs, 0),
   };
@@ -64,7 +64,7 @@ export function computeStepsReward(
     passed: sum(reward => reward.passed),
     total: sum(reward => reward.total),
     outcome: mean(rewards.map(reward => reward.outcome ?? 0)),
-    ...(cause !== undefined && { cause }),
+    cause,
   };
 }
 

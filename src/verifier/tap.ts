@@ -1,8 +1,7 @@
 // TAP, the Test Anything Protocol, versions 12 to 14 (https://testanything.org/tap-version-14-specification.html). Subtests
 // are indented and count by the line that sums them up.
 
-import type { TestResult } from "./report.ts";
-import { MOST_TESTS, NAME_CHARACTERS } from "./report-limits.ts";
+import { MOST_TESTS, NAME_CHARACTERS, type TestResult } from "./report.ts";
 
 const TEST = /^(not )?ok\b(?:\s+(\d+))?(?:\s*-)?\s*(.*)$/;
 const PLAN = /^1\.\.(\d+)/;
