@@ -1,5 +1,5 @@
-// The turns of a conversation as token ids. A chat template is rendered once with placeholders, and only the text
-// around them is kept: prompts and observations are encoded by themselves and appended, so nothing that was sampled is
+// Writes the turns of a conversation as token ids. A chat template is rendered once with placeholders, and only the text
+// around them is kept. Prompts and observations are encoded by themselves and appended, so nothing that was sampled is
 // ever rendered or tokenised again.
 import { Template } from "@huggingface/jinja";
 import { InputError, InvariantError } from "../failure/errors.ts";
@@ -12,17 +12,17 @@ const SECOND_USER = "second-user-content";
 const FIRST_RESULT = "first-tool-content";
 const SECOND_RESULT = "second-tool-content";
 
-/** What a message says: text, or parts of it that a sampler wrote, which stay the ids they are. */
+/** The content of a message: text, or parts of which some are ids that a sampler wrote and that stay as they are. */
 export type Content = string | readonly (string | Int32Array)[];
 
-/** A function as chat templates take it: OpenAI's form, with a JSON schema of its arguments. */
+/** A function in the form that chat templates take: OpenAI's, with a JSON schema of its arguments. */
 export interface ToolDefinition {
   readonly type: "function";
   readonly function: { readonly name: string; readonly description: string; readonly parameters: object };
 }
 
 export interface ChatFormatOptions {
-  /** Jinja source, as tokenizer_config.json carries it. */
+  /** Jinja source, as a model folder carries it. */
   readonly template: string;
   /** The file that the template is from, for messages. */
   readonly where?: string;
@@ -44,7 +44,7 @@ export class ChatFormat {
   readonly #tokenizer: Tokenizer;
   readonly #opening: readonly [before: readonly number[], after: readonly number[]];
   readonly #next: readonly [before: readonly number[], after: readonly number[]];
-  /** Around the responses of tools; undefined without tools. */
+  /** Tokens around the responses of tools; undefined without tools. */
   readonly #results: readonly [before: number[], between: number[], after: number[]] | undefined;
   readonly #render: (messages: readonly Message[]) => string;
   #betweenUsers: readonly number[] | undefined;
@@ -65,7 +65,7 @@ export class ChatFormat {
       );
     const question: Message = { role: "user", content: FIRST_USER };
     const answer: Message = { role: "assistant", content: FIRST_ANSWER };
-    /** What follows the end-of-turn token, which the sampler itself produces, up to the next answer: glue. */
+    /** The text between an answer's end-of-turn token, which the sampler itself produces, and the next answer. */
     const afterAnswer = (...next: readonly Message[]): string => {
       const [, after] = splitAt(this.#render([question, answer, ...next]), FIRST_ANSWER);
       if (after.startsWith(endOfTurn)) return after.slice(endOfTurn.length);
@@ -93,7 +93,7 @@ export class ChatFormat {
     }
   }
 
-  /** Tokens from the start of the conversation to where the first answer begins; mostly there is one message. */
+  /** Tokens from the start of the conversation to where the first answer begins. Most conversations open with one message. */
   opening(...messages: readonly Content[]): number[] {
     const [before, after] = this.#opening;
     // Not by push(...): a message of a hundred thousand tokens is more arguments than a call takes.
@@ -104,7 +104,7 @@ export class ChatFormat {
     return [...before, ...said, ...after];
   }
 
-  /** Tokens of what a message says. Special tokens among those that were sampled are left out: they could forge a turn. */
+  /** Tokens of a message's content. Special tokens among the sampled ones are left out: they could forge a turn. */
   encode(content: Content): number[] {
     const parts = typeof content === "string" ? [content] : content;
     return parts.flatMap(part =>
@@ -169,7 +169,7 @@ export class ChatFormat {
   }
 }
 
-/** The template is the user's: what its parser or its own code throws (raise_exception) is not a bug of ours. */
+/** Errors of the parser, or of the template's own code (raise_exception), are the user's and not a bug of ours. */
 function asInput<Result>(where: string | undefined, work: () => Result): Result {
   try {
     return work();
@@ -186,7 +186,7 @@ function asInput<Result>(where: string | undefined, work: () => Result): Result 
   }
 }
 
-/** A template that knows no tools leaves them out in silence, and the policy would never hear of them. */
+/** A template that knows no tools leaves them out without an error, and the policy would never learn of them. */
 function assertDescribed(tools: readonly ToolDefinition[], opening: string): void {
   const names = tools.map(tool => tool.function.name);
   const missing = names.find(name => !opening.includes(`"${name}"`));

@@ -1,6 +1,6 @@
-// One step of generation with cached keys and values: new tokens of a batch of sequences in, log-probs of the next
-// token, routes and the new cache rows out. Caches are read-only inputs, which ONNX Runtime reads in place; the caller
-// writes the new rows, since outputs that alias a cache would be copied whole at every step.
+// One step of generation with cached keys and values. New tokens of a batch of sequences go in; log-probs of the next
+// token, routes and the new cache rows come out. Caches are inputs, which ONNX Runtime reads in place. The caller writes
+// the new rows itself, because ONNX Runtime would copy a whole cache at every step if an output aliased it.
 import { add, cast, compare, where } from "../tensor/elementwise.ts";
 import { type Dim, Graph, type Tensor } from "../tensor/graph.ts";
 import { gatherRows } from "../tensor/indexing.ts";
@@ -14,11 +14,13 @@ import { type Parameters, parameterShapes } from "./parameters.ts";
 import { languageHead, transformer } from "./transformer.ts";
 
 /**
- * How experts run. `dense`: all experts on all tokens, unused ones with gate 0; best for one new token per sequence and
- * few experts. `split`: each expert on its tokens; best for many tokens.
+ * How experts run. `dense` runs all experts on all tokens, unused ones with gate 0: fastest for one new token per
+ * sequence and few experts. `split` runs each expert on its own tokens: fastest for many tokens. A model without experts
+ * has the same graph either way.
  */
 export type ExpertMode = "dense" | "split";
 
+/** Far below every score and still finite, so that softmax over a fully masked row is not NaN. */
 const MASKED = -1e9;
 
 /**
@@ -90,7 +92,7 @@ export function decodeWeights(config: ModelConfig, parameters: Parameters, mode:
   return weights;
 }
 
-/** Weights become inputs when they are first used, so that a graph asks only for what it reads. */
+/** Makes a weight an input when it is first used, so that a graph asks only for weights that it reads. */
 function weightInputs(graph: Graph, config: ModelConfig): (name: string) => Tensor {
   const shapes = parameterShapes(config, "language");
   const inputs = new Map<string, Tensor>();
@@ -105,7 +107,7 @@ function weightInputs(graph: Graph, config: ModelConfig): (name: string) => Tens
   };
 }
 
-/** All experts in three products: x @ [D, E·f], gates spread over each expert's columns, @ [E·f, D]. */
+/** Runs all experts in three products: x @ [D, E·f], gates spread over each expert's columns, @ [E·f, D]. */
 function runAllExperts(graph: Graph): BlockParts["runExperts"] {
   return (layer, { count: E, intermediateSize: f }, x, routes, gates) => {
     const [tokens, D] = x.shape;
@@ -153,7 +155,7 @@ interface CachedAttention {
   readonly values: Tensor;
 }
 
-/** One softmax over cached and new positions together; the two products are made apart and added. */
+/** Takes one softmax over cached and new positions together; the products with their values are made apart and added. */
 function attendCached(
   { query, key, value, keys, values }: CachedAttention,
   cacheMask: Tensor,
@@ -184,14 +186,14 @@ function attendCached(
   return reshape(add(matmul(onCache, values), matmul(onNew, value)), query.shape);
 }
 
-/** [B, 1, 1, S]: 0 on filled rows of each sequence's cache. */
+/** Mask [B, 1, 1, S]: 0 on filled rows of each sequence's cache, MASKED elsewhere. */
 function maskOfCache(cached: Tensor): Tensor {
   const { graph } = cached;
   const filled = compare("Less", countingUp(graph, "S"), reshape(cached, ["B", 1]));
   return reshape(where(filled, graph.scalar(0), graph.scalar(MASKED)), ["B", 1, 1, "S"]);
 }
 
-/** [1, 1, group·T, T]: causal among the new tokens, repeated for the queries that share a key head. */
+/** Mask [1, 1, group·T, T]: causal among the new tokens, repeated for the queries that share a key head. */
 function maskOfNewTokens(graph: Graph, config: ModelConfig): Tensor {
   const places = countingUp(graph, "T");
   const earlier = compare("LessOrEqual", places, reshape(places, ["T", 1]));
@@ -207,7 +209,7 @@ function maskOfNewTokens(graph: Graph, config: ModelConfig): Tensor {
   return reshape(repeated, [1, 1, groupedLength("T", config), "T"]);
 }
 
-/** 0, 1, … up to a named dimension, i32. */
+/** The indices of a named dimension: 0, 1, … up to its size, i32. */
 function countingUp(graph: Graph, dim: string): Tensor {
   const count = graph.node("Squeeze", [cast(graph.dim(dim), "i32")], { shape: [], dtype: "i32" });
   return graph.node("Range", [graph.scalar(0, "i32"), count, graph.scalar(1, "i32")], {

@@ -15,7 +15,7 @@ import { languageHead, type TransformerOutput, transformer } from "./transformer
 
 export interface PackedGraph {
   readonly graph: Graph;
-  /** Parameters in checkpoint order, as inputs named after them. */
+  /** Inputs for the parameters, by name, in checkpoint order. */
   readonly parameters: ReadonlyMap<string, Tensor>;
   /** Logits [M, V] or values [M, 1] of the wanted rows. */
   readonly head: Tensor;
@@ -26,7 +26,7 @@ export interface PackedGraph {
 
 export interface PackedGraphOptions {
   readonly head: Head;
-  /** Recorded routes come as inputs `routes.<MoE layer>`; else every token routes freely. */
+  /** True reads recorded routes from inputs `routes.<MoE layer>`; false lets every token route freely. */
   readonly replay: boolean;
 }
 
@@ -70,7 +70,7 @@ export function buildPackedGraph(config: ModelConfig, { head, replay }: PackedGr
   return { graph, parameters, head: top, model, positions };
 }
 
-/** Feeds of a packed batch; `rows` are places in the flattened rows, each at most once. */
+/** Feeds of a packed batch. @param rows places in the flattened rows, each at most once */
 export function packedFeeds(packed: PackedRows, rows: Int32Array): Feeds {
   const { rowCount, rowLength } = packed;
   const size = rowCount * rowLength;
@@ -88,8 +88,8 @@ export function packedFeeds(packed: PackedRows, rows: Int32Array): Feeds {
 }
 
 /**
- * Recorded routes of each sequence ([fed tokens, L, k] row-major) laid out as the packed rows. Padding goes to k
- * different experts, as every row must.
+ * Lays the recorded routes of each sequence ([fed tokens, L, k], row-major) out as the packed rows. Padding gets k
+ * different experts, because a row may not name an expert twice.
  */
 export function routeFeeds(
   packed: PackedRows,
@@ -115,7 +115,7 @@ export function routeFeeds(
   return feeds;
 }
 
-/** 0 where a position may look, MASKED elsewhere: at itself and earlier places of its own sequence. [R, 1, T, T] */
+/** Mask [R, 1, T, T]: 0 where a position may look (itself and earlier places of its own sequence), MASKED elsewhere. */
 function blockDiagonalMask(segments: Tensor): Tensor {
   const { graph } = segments;
   const count = graph.node("Squeeze", [graph.dim("T")], { shape: [], dtype: "i64" });

@@ -1,5 +1,6 @@
-// Several sequences of different lengths in few rows of one length, as training reads them. Attention stays inside a
-// sequence because every position carries the number of its sequence; padding is a sequence of its own each.
+// Packs sequences of different lengths into few rows of one length, as training reads them. Attention stays inside a
+// sequence because every position carries the number of its sequence. Each padding position counts as a sequence of its
+// own.
 import { InvariantError } from "../failure/errors.ts";
 
 export interface PackedRows {
@@ -9,7 +10,7 @@ export interface PackedRows {
   readonly tokens: Int32Array;
   /** [R·T] position of a token in its own sequence. */
   readonly positions: BigInt64Array;
-  /** [R·T] number of a token's sequence, from 0; padding has a negative number that no other place has. */
+  /** [R·T] number of a token's sequence, from 0; each padding position has a negative number of its own. */
   readonly segments: Int32Array;
   /** Where each sequence starts in the flattened rows, in the order given. */
   readonly starts: readonly number[];

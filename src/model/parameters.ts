@@ -28,14 +28,14 @@ export function parameterShapes(config: ModelConfig, head: Head): Map<string, re
   return new Map(shapes);
 }
 
-/** Norm weights and other vectors are not decayed, as in Megatron. */
+/** Whether weight decay applies: not to norm weights and other vectors, as in Megatron. */
 export function isDecayed(shape: readonly number[]): boolean {
   return shape.length > 1;
 }
 
 /**
- * Random parameters for training from nothing. Linear layers: normal with std 0.04; those that write into the residual
- * stream 0.02 (smaller, so that depth does not blow it up); norms 1. The embedding starts at eight times the output
+ * Random parameters for training from nothing. Linear layers are normal with std 0.04; those that write into the
+ * residual stream have std 0.02, so that depth does not blow it up. Norm weights are 1. The embedding starts at eight times the output
  * layer's 0.02: with equal scales a model this small needs several times the steps to begin copying its input.
  */
 export function randomParameters(config: ModelConfig, random: RandomStream): Parameters {
@@ -49,7 +49,7 @@ export function randomParameters(config: ModelConfig, random: RandomStream): Par
   return parameters;
 }
 
-/** The body of a language model with a value head of zeros: the critic before it has learned anything. */
+/** A critic that has learned nothing yet: the body of a language model with a value head of zeros. */
 export function criticFromActor(config: ModelConfig, actor: Parameters): Parameters {
   const critic = new Map<string, { shape: readonly number[]; data: Float32Array }>();
   for (const [name, shape] of parameterShapes(config, "value")) {

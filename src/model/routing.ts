@@ -1,5 +1,5 @@
-// Which experts a token goes to. Free: the k highest router logits. Replayed: the recorded set, with gates computed
-// from the live router logits, so that the router still learns (R3, arXiv 2510.11370).
+// Chooses the experts of each token. Free routing takes the k highest router logits. Replayed routing takes the recorded
+// set with gates from the live router logits, so that the router still learns (R3, arXiv 2510.11370).
 import { cast, compare } from "../tensor/elementwise.ts";
 import type { Dim, Graph, Tensor } from "../tensor/graph.ts";
 import { pickLast } from "../tensor/indexing.ts";
@@ -18,7 +18,7 @@ export function routeLayout({ experts }: ModelConfig) {
   );
 }
 
-/** Where each (token, expert) pair stands when all pairs are laid out expert by expert. All integer, no gradient. */
+/** The place of each (token, expert) pair when all pairs are laid out expert by expert. Integers without gradient. */
 export interface ExpertOrder {
   /** i32 [N·k]: token of each place. */
   readonly source: Tensor;
@@ -30,7 +30,7 @@ export interface ExpertOrder {
   readonly counts: Tensor;
 }
 
-/** Ids of the k largest router logits, i32 [N, k]. Equal logits: the lower id first, as ONNX TopK promises. */
+/** Ids of the k largest router logits, i32 [N, k]. Among equal logits the lower id comes first, as ONNX TopK promises. */
 export function freeRoutes(logits: Tensor, expertsPerToken: number): Tensor {
   const graph = logits.graph;
   const shape = [logits.shape[0], expertsPerToken];
@@ -54,7 +54,7 @@ export function gates(logits: Tensor, routes: Tensor, { normalizeGates }: Expert
   return normalizeGates ? softmax(pickLast(logits, routes)) : pickLast(softmax(logits), routes);
 }
 
-/** Counting sort of (token, choice) pairs by expert; stable, so the order never depends on threads. */
+/** Sorts (token, choice) pairs by expert. Counting sort is stable, so the order never depends on threads. */
 export function orderByExpert(routes: Tensor, expertCount: number): ExpertOrder {
   const graph = routes.graph;
   const [tokens, choices] = [routes.shape[0], Number(routes.shape[1])];
@@ -90,7 +90,7 @@ export function orderByExpert(routes: Tensor, expertCount: number): ExpertOrder 
   });
 }
 
-/** 0, 1, … up to the length of a vector, i32. */
+/** The indices of a vector: 0, 1, … up to its length, i32. */
 function everyIndex(graph: Graph, vector: Tensor, length: Dim): Tensor {
   const count = graph.node(
     "Squeeze",

@@ -1,4 +1,4 @@
-// Text to token ids and back, from a Hugging Face tokenizer.json. Text that a person or a terminal wrote is encoded
+// Turns text into token ids and back, as a Hugging Face tokenizer.json says. Text that a person or a terminal wrote is encoded
 // without special tokens, so that output containing "<|im_end|>" cannot forge the end of a turn.
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
@@ -50,23 +50,23 @@ export class Tokenizer {
     this.vocabSize = ids.reduce((largest, id) => Math.max(largest, id), 0) + 1;
   }
 
-  /** Encodes text of ours (a chat template): special tokens in it are recognised. */
+  /** Encodes our own text (a chat template): special tokens in it are recognised. */
   encodeTemplate(text: string): number[] {
     return text === "" ? [] : this.#withSpecials.encode(text, { add_special_tokens: false }).ids;
   }
 
-  /** Encodes foreign text: whatever it contains, no special token comes out. */
+  /** Encodes foreign text. Whatever the text contains, the result has no special token. */
   encodeText(text: string): number[] {
     return text === "" ? [] : this.#withoutSpecials.encode(text, { add_special_tokens: false }).ids;
   }
 
-  /** For reading only; encoding the result again need not give the same ids. */
+  /** Text for people to read; encoding it again need not give the same ids. */
   decode(ids: Iterable<number>): string {
     const list = [...ids];
     return list.length === 0 ? "" : this.#withSpecials.decode(list, { skip_special_tokens: false });
   }
 
-  /** Whether an id is one that no foreign text can give. */
+  /** Whether an id is special: foreign text is never encoded to it. */
   isSpecial(id: number): boolean {
     return this.#specialIds.has(id);
   }

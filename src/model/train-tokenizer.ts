@@ -4,14 +4,20 @@ import { InputError } from "../failure/errors.ts";
 
 export interface TokenizerTraining {
   readonly vocabSize: number;
-  /** They get the first ids, in this order. */
+  /** Special tokens get the first ids, in this order. */
   readonly specialTokens: readonly string[];
 }
 
-/** Words as the ByteLevel pre-tokenizer cuts them (the GPT-2 pattern), after digits were cut out one by one. */
+/** Matches words as the ByteLevel pre-tokenizer cuts them (the GPT-2 pattern). Digits were cut out one by one before. */
 const WORD = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
 
-/** Deterministic: the most frequent pair is merged first, and of equally frequent ones the alphabetically first. */
+/**
+ * Merges the most frequent pair first, and among equally frequent pairs the alphabetically first, so that the result is
+ * deterministic.
+ *
+ * @returns the JSON of tokenizer.json
+ * @throws InputError when the texts hold too few pairs for the vocabulary
+ */
 export function trainTokenizer(
   texts: Iterable<string>,
   { vocabSize, specialTokens }: TokenizerTraining,
