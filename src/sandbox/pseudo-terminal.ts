@@ -6,12 +6,11 @@ import { type IPty, spawn } from "@lydell/node-pty";
 import xterm from "@xterm/headless";
 import { InvariantError } from "../failure/errors.ts";
 import { hasCode } from "../files/file-errors.ts";
+import { DEFAULT_OUTPUT_LIMIT_BYTES, TERMINAL_NAME } from "./command-request.ts";
 import { addLeakingDescriptor } from "./leaking-descriptors.ts";
 import { OutputCapture } from "./output-capture.ts";
 import type { CapturedOutput, Terminal, TerminalOptions, TerminalView } from "./sandbox.ts";
-import { TERMINAL_NAME } from "./terminal-name.ts";
 
-const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
 const DEFAULT_HISTORY_LINES = 1000;
 
 const DEFAULT_SEND_PATIENCE_MS = 5_000;

@@ -1,6 +1,5 @@
 // Where in an answer's body the kept bytes of a stream lie.
 import type { CapturedOutput } from "../sandbox/sandbox.ts";
-import type { DaemonClient } from "./client.ts";
 import type { CapturedSizes } from "./protocol.ts";
 
 export function sizesOf({ head, tail, omittedBytes }: CapturedOutput): CapturedSizes {
@@ -9,7 +8,7 @@ export function sizesOf({ head, tail, omittedBytes }: CapturedOutput): CapturedS
 
 /** @throws Failure SandboxBroken for more than was asked for, or other bytes than are announced */
 export function capturedOf(
-  client: DaemonClient,
+  client: { distrust(detail: string): Error },
   { headBytes, tailBytes, omittedBytes }: CapturedSizes,
   bytes: Uint8Array,
   limitBytes: number,

@@ -3,9 +3,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasProcess } from "../sandbox/processes.ts";
 import type { CapturedOutput } from "../sandbox/sandbox.ts";
-import type { Answered, Asked } from "./answered.ts";
 import { sizesOf } from "./captured-sizes.ts";
-import type { Answer, StreamPart } from "./protocol.ts";
+import type { Answer, RequestOf, ResponseOf, StreamPart } from "./protocol.ts";
 import type { Reaper } from "./reaper.ts";
 import { type RunningCommand, startCommand } from "./running-command.ts";
 import { findUser, withHome } from "./users.ts";
@@ -40,7 +39,7 @@ export class Commands {
     }));
   }
 
-  async run(asked: Asked<"exec">, stdin: Uint8Array): Promise<Answered<"exec">> {
+  async run(asked: RequestOf<"exec">, stdin: Uint8Array): Promise<ResponseOf<"exec">> {
     const { requestId, argv, env, cwd, limitMs, outputLimitBytes, isKept } = asked;
     const words = JSON.stringify(argv);
     const earlier = this.#requests.get(requestId);
@@ -72,7 +71,7 @@ export class Commands {
     stdoutOffset,
     stderrOffset,
     waitMs,
-  }: Asked<"attach">): Promise<Answered<"attach">> {
+  }: RequestOf<"attach">): Promise<ResponseOf<"attach">> {
     const command = this.#requests.get(requestId)?.command;
     if (command === undefined) return { value: { unknown: true } };
     const late = new AbortController();
@@ -96,7 +95,7 @@ export class Commands {
     requestId,
     argv,
     limitMs,
-  }: Asked<"await-process">): Promise<"seen" | "ended" | "late"> {
+  }: RequestOf<"await-process">): Promise<"seen" | "ended" | "late"> {
     const command = this.find(requestId);
     for (const until = performance.now() + limitMs; performance.now() < until; await sleep(LOOK_MS)) {
       if (command.hasEnded()) return "ended";

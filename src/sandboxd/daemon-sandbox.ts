@@ -1,9 +1,16 @@
 // A sandbox whose daemon does what is asked of it, wherever it runs. What it answers is compared with what was asked: the
 // agent may have got hold of it.
 import { randomUUID } from "node:crypto";
-import { Failure, InvariantError } from "../failure/errors.ts";
-import { assertEnvironment, refusedCommand, shellWords, whyNotRunnable } from "../sandbox/command-words.ts";
-import { LONGEST_TIMER_MS } from "../sandbox/deadline-timer.ts";
+import { Failure } from "../failure/errors.ts";
+import {
+  assertPath,
+  type CommandDefaults,
+  commandContext,
+  commandRequest,
+  DEFAULT_OUTPUT_LIMIT_BYTES,
+  TERMINAL_NAME,
+  TERMINAL_SHELL,
+} from "../sandbox/command-request.ts";
 import { RequestedCommands } from "../sandbox/requested-commands.ts";
 import type {
   DownloadResult,
@@ -15,26 +22,19 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox/sandbox.ts";
-import { TERMINAL_NAME } from "../sandbox/terminal-name.ts";
 import { capturedOf } from "./captured-sizes.ts";
 import type { DaemonClient } from "./client.ts";
-import { DaemonTerminal, RefusedTerminal } from "./daemon-terminal.ts";
 import { BODY_LIMIT_BYTES } from "./frames.ts";
 import { PIECE_BYTES } from "./protocol.ts";
+import { RefusedTerminal, RemoteTerminal } from "./remote-terminal.ts";
 
-const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
 /** Both streams of a command have to fit into one answer. */
 const OUTPUT_LIMIT_BYTES = BODY_LIMIT_BYTES / 2;
-/** Not a login shell: those set PATH anew, and the image's would be lost. */
-const TERMINAL_SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null && exec bash -i; exec /bin/sh -i"];
 
 /** What a daemon does that goes on with a download after a short piece. */
 export const ENDLESS_DOWNLOAD = "does not come to the end of a download";
 
-/** What commands start with unless they say otherwise. */
-export interface CommandDefaults {
-  readonly workdir: string;
-  readonly env: Readonly<Record<string, string>>;
+export interface UserDefaults extends CommandDefaults {
   readonly user: string | undefined;
 }
 
@@ -47,11 +47,11 @@ export interface UploadDetails extends UploadOptions {
 export class DaemonSandbox {
   readonly lease: Lease;
   readonly #client: DaemonClient;
-  readonly #defaults: CommandDefaults;
+  readonly #defaults: UserDefaults;
   readonly #requested = new RequestedCommands();
   #killing: Promise<void> | undefined;
 
-  constructor(lease: Lease, client: DaemonClient, defaults: CommandDefaults) {
+  constructor(lease: Lease, client: DaemonClient, defaults: UserDefaults) {
     this.lease = lease;
     this.#client = client;
     this.#defaults = defaults;
@@ -67,14 +67,15 @@ export class DaemonSandbox {
     const terminal = randomUUID();
     const limitBytes = Math.min(outputLimitBytes ?? DEFAULT_OUTPUT_LIMIT_BYTES, OUTPUT_LIMIT_BYTES);
     const { value } = await this.#client.call({
-      ...{ op: "terminal-open", terminal, argv: TERMINAL_SHELL as string[], columns, rows },
-      ...this.#surroundings(cwd, { ...env, TERM: TERMINAL_NAME }),
+      ...{ op: "terminal-open", terminal, argv: [...TERMINAL_SHELL], columns, rows },
+      ...commandContext(this.#defaults, { cwd, env: { ...env, TERM: TERMINAL_NAME } }),
+      user: this.#defaults.user,
       outputLimitBytes: limitBytes,
       ...(historyLines !== undefined && { historyLines }),
     });
     // The agent's doing, for it had all numbers of processes or all terminals.
     return value.refused === undefined
-      ? new DaemonTerminal(this.#client, terminal, limitBytes)
+      ? new RemoteTerminal(this.#client, terminal, limitBytes)
       : new RefusedTerminal(value.refused, rows);
   }
 
@@ -149,26 +150,18 @@ export class DaemonSandbox {
     });
   }
 
-  async #exec(
-    command: string,
-    { cwd, env, user, timeoutMs, stdin, outputLimitBytes, signal, requestId }: ExecOptions,
-  ): Promise<ExecResult> {
-    if (!(timeoutMs > 0))
-      throw new InvariantError("a command's time limit is positive", { timeoutMs, command });
+  async #exec(command: string, options: ExecOptions): Promise<ExecResult> {
+    const { user = this.#defaults.user, stdin, signal, requestId } = options;
     signal?.throwIfAborted();
-    const refusal = whyNotRunnable(command);
-    if (refusal !== undefined) return refusedCommand(refusal);
+    const request = commandRequest(command, options, { lease: this.lease, defaults: this.#defaults });
+    if ("refused" in request) return request.refused;
     await this.#killing;
-    const surroundings = this.#surroundings(cwd, env, user);
     const id = requestId ?? randomUUID();
-    const leftMs = this.lease.deadlineMs - Date.now();
-    const limitBytes = Math.min(outputLimitBytes ?? DEFAULT_OUTPUT_LIMIT_BYTES, OUTPUT_LIMIT_BYTES);
+    const limitBytes = Math.min(request.outputLimitBytes, OUTPUT_LIMIT_BYTES);
     const asked = this.#client.call(
       {
-        ...{ op: "exec", requestId: id, argv: [...shellWords(command)], ...surroundings },
-        limitMs: Math.max(1, Math.min(timeoutMs, leftMs, LONGEST_TIMER_MS)),
-        outputLimitBytes: limitBytes,
-        isKept: requestId !== undefined,
+        ...{ op: "exec", requestId: id, ...request, argv: [...request.argv], user },
+        ...{ outputLimitBytes: limitBytes, isKept: requestId !== undefined },
       },
       stdin,
     );
@@ -190,21 +183,4 @@ export class DaemonSandbox {
       signal?.removeEventListener("abort", giveUp);
     }
   }
-
-  #surroundings(
-    cwd = this.#defaults.workdir,
-    env: Readonly<Record<string, string>> = {},
-    user = this.#defaults.user,
-  ): { readonly cwd: string; readonly env: Record<string, string>; readonly user?: string } {
-    assertPath(cwd);
-    assertEnvironment(env, "environment of a command");
-    // A shell believes PWD when it names the folder it is in, and so keeps the name of a link.
-    const variables = { PWD: cwd, ...this.#defaults.env, ...env };
-    return { cwd, env: variables, ...(user === undefined ? {} : { user }) };
-  }
-}
-
-function assertPath(path: string): void {
-  if (!path.startsWith("/") || path.includes("\0"))
-    throw new InvariantError("a path inside is absolute, without NUL", { path });
 }

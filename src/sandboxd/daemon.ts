@@ -1,16 +1,15 @@
 // The daemon's side of a connection: each request is performed once, however often and over however many connections it
 // comes, and is answered every time.
 import type { Duplex } from "node:stream";
-import type { Answered } from "./answered.ts";
 import { FrameStream } from "./frame-stream.ts";
 import { greetDriver } from "./handshake.ts";
 import { Operations } from "./operations.ts";
-import { Request } from "./protocol.ts";
+import { Request, type ResponseOf } from "./protocol.ts";
 
 interface Performed {
   /** Of an exec: what may be forgotten with the answer. */
   readonly requestId: string | undefined;
-  readonly answer: Promise<Answered | { readonly bug: string }>;
+  readonly answer: Promise<ResponseOf | { readonly bug: string }>;
 }
 
 export class Daemon {

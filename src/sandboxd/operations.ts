@@ -2,24 +2,22 @@
 import { DeadlineTimer } from "../sandbox/deadline-timer.ts";
 import { killEverything, type SandboxProcesses } from "../sandbox/kill-everything.ts";
 import { listProcesses, sendSignal } from "../sandbox/processes.ts";
-import type { PseudoTerminal } from "../sandbox/pseudo-terminal.ts";
-import type { Answered, Asked } from "./answered.ts";
 import { Baseline } from "./baseline.ts";
-import { sizesOf } from "./captured-sizes.ts";
 import { Commands } from "./commands.ts";
 import { describe, listRoot } from "./describe.ts";
 import { makeFolder } from "./folders.ts";
 import { limitFileSize } from "./kernel.ts";
-import type { Changes, Listing, Operation } from "./protocol.ts";
+import { openTerminal } from "./open-terminal.ts";
+import type { Changes, Listing, Operation, RequestOf, ResponseOf } from "./protocol.ts";
 import { Reaper } from "./reaper.ts";
 import { refusable, refusalOf } from "./refusal.ts";
-import { Terminals } from "./terminals.ts";
+import { isOfTerminal, Terminals } from "./terminals.ts";
 import { Transfers } from "./transfers.ts";
 
 export class Operations {
   readonly #reaper = new Reaper();
   readonly #commands = new Commands(this.#reaper);
-  readonly #terminals = new Terminals(this.#reaper);
+  readonly #terminals = new Terminals(request => openTerminal(request, this.#reaper));
   readonly #transfers = new Transfers();
   readonly #end: () => void;
   #deadline: DeadlineTimer | undefined;
@@ -37,7 +35,8 @@ export class Operations {
     this.#commands.forget(requestId);
   }
 
-  async perform(asked: Operation, body: Uint8Array): Promise<Answered> {
+  async perform(asked: Operation, body: Uint8Array): Promise<ResponseOf> {
+    if (isOfTerminal(asked)) return this.#terminals.perform(asked, body);
     switch (asked.op) {
       case "open":
         return this.#open(asked);
@@ -61,25 +60,6 @@ export class Operations {
         return { value: {} };
       case "await-process":
         return { value: { state: await this.#commands.awaitProcess(asked) } };
-      case "terminal-open":
-        return { value: this.#terminals.open(asked) };
-      case "terminal-send":
-        return { value: { taken: await this.#terminals.find(asked.terminal).send(body) } };
-      case "terminal-read":
-        return readNew(this.#terminals.find(asked.terminal));
-      case "terminal-view": {
-        const { history, screen, applicationCursorKeys } = await this.#terminals.find(asked.terminal).view();
-        return { value: { history: [...history], screen: [...screen], applicationCursorKeys } };
-      }
-      case "terminal-resize":
-        await this.#terminals.find(asked.terminal).resize(asked.columns, asked.rows);
-        return { value: {} };
-      case "terminal-closed":
-        await this.#terminals.find(asked.terminal).closed;
-        return { value: {} };
-      case "terminal-close":
-        await this.#terminals.close(asked.terminal);
-        return { value: {} };
       case "upload":
         return { value: await this.#transfers.upload(asked, body) };
       case "upload-more":
@@ -112,7 +92,7 @@ export class Operations {
     }
   }
 
-  #open({ deadlineMs, made, fileLimitBytes }: Asked<"open">): Answered<"open"> {
+  #open({ deadlineMs, made, fileLimitBytes }: RequestOf<"open">): ResponseOf<"open"> {
     // Whatever becomes of the driver, nothing here outlives the lease.
     this.#deadline?.cancel();
     this.#deadline = new DeadlineTimer(deadlineMs, this.#end);
@@ -120,28 +100,23 @@ export class Operations {
     return { value: refusable(() => made.forEach(makeFolder)) };
   }
 
-  #mark({ own }: Asked<"mark">, listing: Uint8Array): void {
+  #mark({ own }: RequestOf<"mark">, listing: Uint8Array): void {
     this.#baseline ??= new Baseline(listing, own);
   }
 
-  #changes(): Answered<"changes"> {
+  #changes(): ResponseOf<"changes"> {
     const baseline = this.#baseline;
     if (baseline === undefined) throw new Error("changes since no mark");
     return listed(() => baseline.changes());
   }
 }
 
-function listed(list: () => Listing | Changes): Answered<"list" | "changes"> {
+function listed(list: () => Listing | Changes): ResponseOf<"list" | "changes"> {
   try {
     return { value: {}, body: Buffer.from(JSON.stringify(list())) };
   } catch (error) {
     return { value: refusalOf(error) };
   }
-}
-
-async function readNew(terminal: PseudoTerminal): Promise<Answered<"terminal-read">> {
-  const output = await terminal.readNew();
-  return { value: sizesOf(output), body: Buffer.concat([output.head, output.tail]) };
 }
 
 function signalOf(name: string): NodeJS.Signals {

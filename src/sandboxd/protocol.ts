@@ -96,7 +96,10 @@ export const Operation = z.discriminatedUnion("op", [
     columns: z.int().min(1).max(10_000),
     rows: z.int().min(1).max(10_000),
   }),
+  /** Answers when its shell has ended. */
   z.strictObject({ op: z.literal("terminal-closed"), terminal: Id }),
+  /** Ends its shell. What it has shown can still be read. */
+  z.strictObject({ op: z.literal("terminal-kill"), terminal: Id }),
   z.strictObject({ op: z.literal("terminal-close"), terminal: Id }),
   z.strictObject({
     op: z.literal("upload"),
@@ -128,6 +131,11 @@ export const Operation = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("shutdown") }),
 ]);
 export type Operation = z.infer<typeof Operation>;
+
+export type RequestOf<Op extends Operation["op"]> = Extract<Operation, { op: Op }>;
+
+/** What is asked of terminals, wherever they are: in a container, or in the terminal host beside a driver. */
+export type TerminalOperation = RequestOf<Extract<Operation["op"], `terminal-${string}`>>;
 
 export const Request = z.strictObject({
   kind: z.literal("request"),
@@ -233,6 +241,7 @@ export const Answers = {
   }),
   "terminal-resize": z.strictObject({}),
   "terminal-closed": z.strictObject({}),
+  "terminal-kill": z.strictObject({}),
   "terminal-close": z.strictObject({}),
   upload: z.strictObject({ refused: Reason.optional() }),
   "upload-more": z.strictObject({ refused: Reason.optional() }),
@@ -258,6 +267,11 @@ export const Answers = {
   shutdown: z.strictObject({}),
 } as const satisfies Record<Operation["op"], z.ZodType>;
 export type Answer<Op extends Operation["op"]> = z.infer<(typeof Answers)[Op]>;
+
+export interface ResponseOf<Op extends Operation["op"] = Operation["op"]> {
+  readonly value: Answer<Op>;
+  readonly body?: Uint8Array;
+}
 
 export const Reply = z.union([
   z.strictObject({ kind: z.literal("reply"), id: Id, value: z.unknown() }),

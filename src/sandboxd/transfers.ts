@@ -1,9 +1,8 @@
 // Uploads and downloads of a daemon, each in as many pieces as it needs.
 import { statSync } from "node:fs";
-import type { Answered, Asked } from "./answered.ts";
 import { emptyFolder, makeFolder, removeEntry } from "./folders.ts";
 import { Packing } from "./pack.ts";
-import { type Answer, PIECE_BYTES } from "./protocol.ts";
+import { type Answer, PIECE_BYTES, type RequestOf, type ResponseOf } from "./protocol.ts";
 import { refusable, refusalOf } from "./refusal.ts";
 import { Unpacking } from "./unpack.ts";
 
@@ -16,7 +15,7 @@ export class Transfers {
   readonly #uploads = new Map<string, Unpacking>();
   readonly #downloads = new Map<string, Download>();
 
-  async upload(asked: Asked<"upload">, body: Uint8Array): Promise<Answer<"upload">> {
+  async upload(asked: RequestOf<"upload">, body: Uint8Array): Promise<Answer<"upload">> {
     const { transfer, folder, emptied, removed, only, keepOwners, isLast } = asked;
     const prepared = refusable(() => {
       emptied.forEach(emptyFolder);
@@ -29,7 +28,7 @@ export class Transfers {
   }
 
   async uploadMore(
-    { transfer, isLast }: Asked<"upload-more">,
+    { transfer, isLast }: RequestOf<"upload-more">,
     body: Uint8Array,
   ): Promise<Answer<"upload-more">> {
     const unpacking = this.#uploads.get(transfer);
@@ -45,14 +44,14 @@ export class Transfers {
     }
   }
 
-  async download({ transfer, folder, paths, limitBytes }: Asked<"download">): Promise<Answered> {
+  async download({ transfer, folder, paths, limitBytes }: RequestOf<"download">): Promise<ResponseOf> {
     const isFolder = statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;
     if (!isFolder) return { value: { state: "missing" } };
     this.#downloads.set(transfer, { packing: new Packing(folder, { paths }), leftBytes: limitBytes });
     return this.downloadMore(transfer);
   }
 
-  async downloadMore(transfer: string): Promise<Answered<"download-more">> {
+  async downloadMore(transfer: string): Promise<ResponseOf<"download-more">> {
     const download = this.#downloads.get(transfer);
     if (download === undefined) throw new Error(`no such download: ${transfer}`);
     try {

@@ -53,7 +53,7 @@ test("a run is played to its end", async () => {
 
 test("tests that look for processes of sandboxes and terminals find theirs", async () => {
   const { code, output } = await inClone(
-    "node_modules/.bin/vitest run --project fast src/sandbox/bubblewrap/terminals/kept-terminals.test.ts",
+    "node_modules/.bin/vitest run --project fast src/sandbox/bubblewrap/terminals/hosted-terminals.test.ts",
   );
   expect([code, output]).toEqual([0, expect.stringContaining("1 passed")]);
 });

@@ -454,7 +454,7 @@ export const ATTACKS: readonly Attack[] = [
       "for d in /proc/[0-9]*/fd/*; do case $d in */fd/[012]) ;; *) readlink $d ;; esac; done 2>/dev/null; true",
     ],
     reward: 0,
-    neverSees: /spawner|keeper|socket/,
+    neverSees: /spawner|terminal-host|socket/,
   },
   {
     name: "mounts",

@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 /** The process that starts bubblewrap sandboxes, and the one beside each sandbox, give themselves this command line. */
 export const SPAWNER = "t1";
 /** The script of the process that holds a driver's terminals, as its command line has it. */
-export const KEEPER = fileURLToPath(
-  new URL("../../src/sandbox/bubblewrap/terminals/keeper.ts", import.meta.url),
+export const TERMINAL_HOST = fileURLToPath(
+  new URL("../../src/sandbox/bubblewrap/terminals/terminal-host.ts", import.meta.url),
 );
 
 export interface ProcessEntry {

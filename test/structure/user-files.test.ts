@@ -21,8 +21,6 @@ function linesWith(pattern: RegExp, isLookedAt: (file: string) => boolean): read
 const OWN_DATA: Readonly<Record<string, string>> = {
   "src/asl/assembly.ts": "templates that our app synthesized",
   "src/asl/executors/program.ts": "the overrides of our own state machines",
-  "src/sandbox/bubblewrap/terminals/keeper.ts": "messages of our own process",
-  "src/sandbox/bubblewrap/terminals/keeper-client.ts": "messages of our own process",
   "src/task/compose-file.ts": "an empty object, for its defaults",
   "src/deployment/run-machine.ts": "the input that we gave an execution",
   "src/local/machines.ts": "the input that we gave an execution",

@@ -1,9 +1,16 @@
 // One sandbox: commands, files and terminals go in by its porter.
 import { setTimeout as sleep } from "node:timers/promises";
-import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
+import { Failure, InputError } from "../../failure/errors.ts";
+import type { RemoteTerminal } from "../../sandboxd/remote-terminal.ts";
 import { capturedText } from "../captured-text.ts";
-import { refusedCommand, shellWords, whyNotRunnable } from "../command-words.ts";
-import { DeadlineTimer, LONGEST_TIMER_MS } from "../deadline-timer.ts";
+import {
+  assertPath,
+  commandContext,
+  commandRequest,
+  TERMINAL_NAME,
+  TERMINAL_SHELL,
+} from "../command-request.ts";
+import { DeadlineTimer } from "../deadline-timer.ts";
 import { killEverything, type SandboxProcesses } from "../kill-everything.ts";
 import { ownMemoryKills } from "../memory-kills.ts";
 import { OutputCapture } from "../output-capture.ts";
@@ -25,9 +32,9 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
-import { TERMINAL_NAME } from "../terminal-name.ts";
 import { packFolder, unpackInto } from "./archives.ts";
 import { broken } from "./broken.ts";
+import { commandDefaults, enteredWith } from "./command-environment.ts";
 import { entrypointStarted } from "./entrypoint.ts";
 import { isAtOrBelow } from "./file-changes.ts";
 import type { Host } from "./host.ts";
@@ -35,20 +42,14 @@ import type { Command, Porter } from "./porter.ts";
 import { type Entrance, runCommand } from "./run-command.ts";
 import { SandboxChanges } from "./sandbox-changes.ts";
 import { HOST_ENV, terminalWords } from "./spawner.ts";
-import { surroundings } from "./surroundings.ts";
-import type { KeptTerminal, KeptTerminals } from "./terminals/kept-terminals.ts";
+import type { HostedTerminals } from "./terminals/hosted-terminals.ts";
 import { ERROR_TEXT_BYTES, TOOL_LIMIT_MS, type ToolEnd, type ToolRun } from "./tool-run.ts";
 import { TOOLKIT_TAR } from "./toolkit.ts";
-
-const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
 
 /** Of all commands of all sandboxes: however many print without end, they take a fifth of the driver's time. */
 const AGENT_OUTPUT = new OutputPace({ bytesPerSecond: 64 << 20, burstBytes: 64 << 20 });
 
 const TOOL_ENV = Object.entries(HOST_ENV).map(([name, value]) => `${name}=${value}`);
-
-/** Not a login shell: those set PATH anew, and the image's would be lost. */
-const TERMINAL_SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null && exec bash -i; exec /bin/sh -i"];
 
 const UNPACK_CHANGES = [...TOOLKIT_TAR, "-x", "-p", "-o", "-f", "-"];
 /** What a successor has more, so that tests can write where an agent has filled its disk. */
@@ -59,7 +60,7 @@ export interface SandboxPlace {
   readonly host: Host;
   readonly first: ProcessId;
   readonly entrance: Entrance;
-  readonly terminals: Pick<KeptTerminals, "open">;
+  readonly terminals: Pick<HostedTerminals, "open">;
   /** Makes another of its provider. */
   readonly create: (spec: SandboxSpec, lease: Lease) => Promise<BubblewrapSandbox>;
 }
@@ -70,13 +71,13 @@ export class BubblewrapSandbox implements Sandbox {
   readonly #host: Host;
   readonly #first: ProcessId;
   readonly #entrance: Entrance;
-  readonly #keptTerminals: SandboxPlace["terminals"];
+  readonly #hostedTerminals: SandboxPlace["terminals"];
   readonly #create: SandboxPlace["create"];
   readonly #onEnd: () => void;
   readonly #requested = new RequestedCommands();
   readonly #running = new Set<Promise<unknown>>();
   /** All that were ever asked for: of one whose shell has ended, what it has shown can be read until the sandbox ends. */
-  readonly #terminals: Promise<KeptTerminal>[] = [];
+  readonly #terminals: Promise<RemoteTerminal>[] = [];
   #killing: Promise<void> | undefined;
   readonly #changes = new SandboxChanges((argv, run) => this.runTool(argv, run));
   /** Told when it was last seen alive and about to do something. */
@@ -98,7 +99,7 @@ export class BubblewrapSandbox implements Sandbox {
     this.#host = host;
     this.#first = first;
     this.#entrance = entrance;
-    this.#keptTerminals = terminals;
+    this.#hostedTerminals = terminals;
     this.#onEnd = onEnd;
     this.#deadline = new DeadlineTimer(lease.deadlineMs, () => {
       this.end("its deadline passed").catch(() => undefined); // whoever disposes of it gets the error
@@ -114,11 +115,12 @@ export class BubblewrapSandbox implements Sandbox {
     this.#assertAlive();
     this.#changes.begin();
     const env = { ...options.env, TERM: TERMINAL_NAME };
-    const shell = { argv: TERMINAL_SHELL, ...surroundings(this.#spec, { ...options, env }) };
+    const context = commandContext(commandDefaults(this.#spec), { ...options, env });
+    const shell = { argv: TERMINAL_SHELL, ...enteredWith(this.#spec, context, options.network) };
     const isImage = this.#spec.image.kind !== "host";
     const words = terminalWords(this.#host, this.#first, shell, { isImage });
     const program = { words, env: HOST_ENV, owner: this.#host.user };
-    const opening = this.#keptTerminals.open(program, options);
+    const opening = this.#hostedTerminals.open(program, options);
     this.#terminals.push(opening);
     const terminal = await opening;
     this.#assertAlive(); // whoever ended it meanwhile disposes of the terminal
@@ -151,7 +153,7 @@ export class BubblewrapSandbox implements Sandbox {
   async startEntrypoint(words: readonly string[]): Promise<void> {
     await entrypointStarted(words, (argv, onStdout) =>
       this.#run(
-        { argv, ...surroundings(this.#spec, {}) },
+        { argv, ...enteredWith(this.#spec, commandContext(commandDefaults(this.#spec), {}), undefined) },
         { onStdout, onStderr: () => undefined, pace: AGENT_OUTPUT },
       ),
     );
@@ -219,12 +221,8 @@ export class BubblewrapSandbox implements Sandbox {
     return this.#ending;
   }
 
-  async #exec(
-    command: string,
-    { cwd, env, network, user, timeoutMs, stdin, outputLimitBytes, signal }: ExecOptions,
-  ): Promise<ExecResult> {
-    if (!(timeoutMs > 0))
-      throw new InvariantError("a command's time limit is positive", { timeoutMs, command });
+  async #exec(command: string, options: ExecOptions): Promise<ExecResult> {
+    const { user, network, stdin, signal } = options;
     if (user !== undefined && !["root", "0"].includes(user)) {
       throw new InputError({
         what: `a command cannot run as user ${JSON.stringify(user)}`,
@@ -233,29 +231,26 @@ export class BubblewrapSandbox implements Sandbox {
         fix: "remove the user from the task, or use the docker provider",
       });
     }
-    const refusal = whyNotRunnable(command);
-    if (refusal !== undefined) return refusedCommand(refusal);
-    const limit = outputLimitBytes ?? DEFAULT_OUTPUT_LIMIT_BYTES;
-    const [stdout, stderr] = [new OutputCapture(limit), new OutputCapture(limit)];
-    const words = { argv: shellWords(command), ...surroundings(this.#spec, { cwd, env, network }) };
+    const defaults = commandDefaults(this.#spec);
+    const request = commandRequest(command, options, { lease: this.lease, defaults });
+    if ("refused" in request) return request.refused;
+    const { argv, limitMs, outputLimitBytes } = request;
+    const [stdout, stderr] = [new OutputCapture(outputLimitBytes), new OutputCapture(outputLimitBytes)];
     this.#changes.begin();
-    const { end, durationMs } = await this.#run(words, {
-      stdin,
-      limitMs: Math.min(timeoutMs, this.lease.deadlineMs - Date.now(), LONGEST_TIMER_MS),
-      signal,
-      onStdout: chunk => stdout.push(chunk),
-      onStderr: chunk => stderr.push(chunk),
-      pace: AGENT_OUTPUT,
-    });
+    const { end, durationMs } = await this.#run(
+      { argv, ...enteredWith(this.#spec, request, network) },
+      {
+        ...{ stdin, limitMs, signal, pace: AGENT_OUTPUT },
+        onStdout: chunk => stdout.push(chunk),
+        onStderr: chunk => stderr.push(chunk),
+      },
+    );
     return { end, stdout: stdout.read(), stderr: stderr.read(), durationMs };
   }
 
   async #run(command: Command, run: ProcessRun): ReturnType<typeof runCommand> {
     const { cwd, made = [], emptied = [] } = command; // without a path: the folder of changes
-    for (const path of [...(cwd === "" ? [] : [cwd]), ...made, ...emptied]) {
-      if (!path.startsWith("/") || path.includes("\0"))
-        throw new InvariantError("a path inside is absolute, without NUL", { path });
-    }
+    for (const path of [...(cwd === "" ? [] : [cwd]), ...made, ...emptied]) assertPath(path);
     await this.#killing;
     this.#assertAlive();
     this.#killsBefore = ownMemoryKills();
@@ -275,7 +270,7 @@ export class BubblewrapSandbox implements Sandbox {
   }
 
   /** Also those that are being opened. */
-  async #eachTerminal(act: (terminal: KeptTerminal) => Promise<void>): Promise<void> {
+  async #eachTerminal(act: (terminal: RemoteTerminal) => Promise<void>): Promise<void> {
     await Promise.all(this.#terminals.map(opening => opening.then(act, () => undefined)));
   }
 

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { hostSpec, spawnerHere } from "../../../test/sandbox/bubblewrap-sandboxes.ts";
-import { KEEPER, listProcesses, onlyChild, SPAWNER } from "../../../test/sandbox/processes.ts";
+import { listProcesses, onlyChild, SPAWNER, TERMINAL_HOST } from "../../../test/sandbox/processes.ts";
 import { makeRootFolder } from "../../../test/sandbox/root-folder.ts";
 import { startTime } from "../processes.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
@@ -171,9 +171,9 @@ test.each([
 ])("a driver waits for %s when the terminals are lost meanwhile", async (_, waits, answer) => {
   const said = await runDriver(`
     const terminal = await sandbox.terminal(size);
-    const keeper = onlyChild(process.pid, ${JSON.stringify(KEEPER)});
-    process.kill(keeper, "SIGSTOP");
-    setTimeout(() => process.kill(keeper, "SIGKILL"), 300).unref();
+    const terminalHost = onlyChild(process.pid, ${JSON.stringify(TERMINAL_HOST)});
+    process.kill(terminalHost, "SIGSTOP");
+    setTimeout(() => process.kill(terminalHost, "SIGKILL"), 300).unref();
     const waiting = ${waits};
     await new Promise(resolve => setTimeout(resolve, 200));
     process.on("exit", () => console.log("waited"));

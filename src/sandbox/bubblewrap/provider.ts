@@ -15,7 +15,7 @@ import type { Porter } from "./porter.ts";
 import { assertRootImage, ROOT_FOLDERS, rootImageSetup } from "./root-image.ts";
 import type { Entrance } from "./run-command.ts";
 import { Spawner } from "./spawner.ts";
-import { KeptTerminals } from "./terminals/kept-terminals.ts";
+import { HostedTerminals } from "./terminals/hosted-terminals.ts";
 
 /**
  * @param runParent folder for toolkit, pipes and leases; the machine's folder for temporary files when not given
@@ -29,7 +29,7 @@ export class BubblewrapProvider implements SandboxProvider {
   readonly name = "bubblewrap";
   readonly #host: Host;
   #spawner: Spawner;
-  readonly #terminals = new KeptTerminals();
+  readonly #terminals = new HostedTerminals();
   readonly #sandboxes = new OwnSandboxes<BubblewrapSandbox>();
   /** A machine that has isolated once can: later refusals are a lack of something, not of a permission. */
   #hasIsolated = false;

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { hostSpec } from "../../../../test/sandbox/bubblewrap-sandboxes.ts";
-import { KEEPER, onlyChild } from "../../../../test/sandbox/processes.ts";
+import { onlyChild, TERMINAL_HOST } from "../../../../test/sandbox/processes.ts";
 import { type BubblewrapProvider, createBubblewrapProvider } from "../provider.ts";
 
 const SIZE = { columns: 80, rows: 24 };
@@ -22,14 +22,14 @@ function create() {
   return provider.create(hostSpec(1 << 20), lease);
 }
 
-function keeper(): number {
-  return onlyChild(process.pid, KEEPER);
+function terminalHost(): number {
+  return onlyChild(process.pid, TERMINAL_HOST);
 }
 
 test("terminals are lost with the process that keeps them, the sandbox is not, and the next ones have another", async () => {
   const sandbox = await create();
   const terminal = await sandbox.terminal(SIZE);
-  process.kill(keeper(), "SIGKILL");
+  process.kill(terminalHost(), "SIGKILL");
   await terminal.closed;
   await expect(terminal.send("exit\n")).rejects.toMatchObject({ name: "SandboxLost", retryable: true });
   const next = await sandbox.terminal(SIZE);
@@ -38,11 +38,11 @@ test("terminals are lost with the process that keeps them, the sandbox is not, a
   await next[Symbol.asyncDispose]();
 });
 
-test("a provider whose keeper of terminals has just been killed is disposed of, also twice at once", async () => {
+test("a provider whose terminal host has just been killed is disposed of, also twice at once", async () => {
   const sandbox = await create();
   await sandbox.terminal(SIZE);
   await sandbox[Symbol.asyncDispose]();
-  process.kill(keeper(), "SIGKILL");
+  process.kill(terminalHost(), "SIGKILL");
   await new Promise(resolve => setImmediate(resolve)); // its channel has closed by now, and its end is not heard
   await Promise.all([provider[Symbol.asyncDispose](), provider[Symbol.asyncDispose]()]);
 });
@@ -60,7 +60,7 @@ test("a terminal whose shell has ended is let go of with its sandbox", async () 
 test("a machine that has no terminal left is a Failure, and not the end of those that are there", async () => {
   const sandbox = await create();
   const terminal = await sandbox.terminal(SIZE);
-  execFileSync("prlimit", ["--pid", `${keeper()}`, "--nofile=16"]);
+  execFileSync("prlimit", ["--pid", `${terminalHost()}`, "--nofile=16"]);
   const refused = sandbox.terminal(SIZE);
   await expect(refused).rejects.toMatchObject({ name: "SandboxUnavailable", retryable: true });
   await terminal.send("echo $((6*7))\n");
@@ -70,7 +70,7 @@ test("a machine that has no terminal left is a Failure, and not the end of those
 test("the process that keeps terminals has nothing of this one's environment", async () => {
   const sandbox = await create();
   await sandbox.terminal(SIZE);
-  const environment = readFileSync(`/proc/${keeper()}/environ`, "utf8");
+  const environment = readFileSync(`/proc/${terminalHost()}/environ`, "utf8");
   const names = environment.split("\0").map(variable => variable.split("=")[0]);
   expect(names.filter(name => name !== "" && !name?.startsWith("NODE_CHANNEL_"))).toEqual([
     "NODE_COMPILE_CACHE",

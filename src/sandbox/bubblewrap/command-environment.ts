@@ -1,6 +1,6 @@
-// Where commands of a sandbox start, and in which environment.
+// The environment that commands of a bubblewrap sandbox start in.
 import { InvariantError } from "../../failure/errors.ts";
-import { assertEnvironment } from "../command-words.ts";
+import type { CommandContext, CommandDefaults } from "../command-request.ts";
 import type { ExecOptions, SandboxSpec } from "../sandbox.ts";
 import type { Command } from "./porter.ts";
 
@@ -13,16 +13,17 @@ const BASE_ENV = {
 /** The same with a locale, so that shells count characters; which ones an image has, only its author knows. */
 const HOST_IMAGE_ENV = { ...BASE_ENV, LANG: "C.UTF-8" } as const;
 
-/** @throws InputError for an environment that no process can have */
-export function surroundings(
+export function commandDefaults({ workdir, image, env }: SandboxSpec): CommandDefaults {
+  return { workdir, env: { ...(image.kind === "host" ? HOST_IMAGE_ENV : BASE_ENV), ...env } };
+}
+
+/** As the entry process takes it. */
+export function enteredWith(
   spec: SandboxSpec,
-  { cwd = spec.workdir, env = {}, network }: Partial<Pick<ExecOptions, "cwd" | "env" | "network">>,
+  { cwd, env }: CommandContext,
+  network: ExecOptions["network"],
 ): Pick<Command, "cwd" | "env" | "network"> {
-  assertEnvironment(env, "environment of a command");
   if (network === "host" && spec.network !== "host")
     throw new InvariantError("the sandbox has no network to give to a command", { cwd });
-  const base = spec.image.kind === "host" ? HOST_IMAGE_ENV : BASE_ENV;
-  // A shell believes PWD when it names the folder it is in, and so keeps the name of a link.
-  const variables = { ...base, PWD: cwd, ...spec.env, ...env };
-  return { cwd, env: Object.entries(variables).map(([name, value]) => `${name}=${value}`), network };
+  return { cwd, env: Object.entries(env).map(([name, value]) => `${name}=${value}`), network };
 }
