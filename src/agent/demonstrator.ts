@@ -7,8 +7,9 @@ import type { GenerateRequest, Generation, Sampler } from "../sampler/sampler.ts
 import { computeReceipt } from "../trajectory/receipt.ts";
 
 /**
- * A sampler for one episode: it answers with each command in turn and then `done`. Log-probs are 0, and there are no
- * routes, since no model was run.
+ * A sampler for one episode: it answers with each command in turn and then `done`. An answer without room for its end is
+ * cut, as a policy's is: a longer stream has more positions than the model. Log-probs are 0, and there are no routes,
+ * because no model was run.
  */
 export function createDemonstrator(
   commands: readonly string[],
@@ -18,10 +19,11 @@ export function createDemonstrator(
   const answers = [...commands, "done"];
   let turn = 0;
   return {
-    generate({ tokens, policy }: GenerateRequest): Promise<Generation> {
+    generate({ tokens, maxNewTokens, policy }: GenerateRequest): Promise<Generation> {
       const answer = answers[turn++];
       if (answer === undefined) throw new InvariantError("the demonstration is over", { turn });
-      const sampled = Int32Array.from([...tokenizer.encodeText(answer), chat.endOfTurn]);
+      const whole = Int32Array.from([...tokenizer.encodeText(answer), chat.endOfTurn]);
+      const sampled = whole.slice(0, maxNewTokens);
       const logProbs = new Float32Array(sampled.length);
       const receipt = computeReceipt({
         prompt: tokens,
@@ -32,7 +34,7 @@ export function createDemonstrator(
       return Promise.resolve({
         tokens: sampled,
         logProbs,
-        finishReason: "stop",
+        finishReason: sampled.length < whole.length ? "length" : "stop",
         policyVersion: policy.version,
         receipt,
       });
