@@ -1,6 +1,6 @@
-// Writes the turns of a conversation as token ids. A chat template is rendered once with placeholders, and only the text
-// around them is kept. Prompts and observations are encoded by themselves and appended, so nothing that was sampled is
-// ever rendered or tokenised again.
+// Writes the turns of a conversation as token ids. A chat template is rendered once with placeholders, and only the
+// text around them is kept. Prompts and observations are encoded by themselves and appended, so nothing that was
+// sampled is ever rendered or tokenised again.
 import { Template } from "@huggingface/jinja";
 import { InputError, InvariantError } from "../failure/errors.ts";
 import type { Tokenizer } from "./tokenizer.ts";
@@ -93,7 +93,10 @@ export class ChatFormat {
     }
   }
 
-  /** Tokens from the start of the conversation to where the first answer begins. Most conversations open with one message. */
+  /**
+   * Tokens from the start of the conversation to where the first answer begins. Most conversations open with one
+   * message.
+   */
   opening(...messages: readonly Content[]): number[] {
     const [before, after] = this.#opening;
     // Not by push(...): a message of a hundred thousand tokens is more arguments than a call takes.
@@ -134,7 +137,9 @@ export class ChatFormat {
     ];
   }
 
-  /** Tokens after an answer's end-of-turn token, around the tokens of an observation, to where the next answer begins. */
+  /**
+   * Tokens after an answer's end-of-turn token, around the tokens of an observation, to where the next answer begins.
+   */
   observation(tokens: readonly number[]): number[] {
     return [...this.#next[0], ...tokens, ...this.#next[1]];
   }

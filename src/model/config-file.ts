@@ -1,10 +1,13 @@
-// The bytes of config.json. A foreign file is edited and never rebuilt: keys that nobody here knows, and the spelling of
-// every number, are the same in each version of a model.
+// The bytes of config.json. A foreign file is edited and never rebuilt: keys that nobody here knows, and the spelling
+// of every number, are the same in each version of a model.
 import { type ModelConfig, newModelConfig } from "./config.ts";
 
 export type WeightType = "bfloat16" | "float32";
 
-/** JSON with the source text of numbers (ECMAScript "JSON.parse source text access"), which TypeScript does not know yet. */
+/**
+ * JSON with the source text of numbers (ECMAScript "JSON.parse source text access"), which TypeScript does not know
+ * yet.
+ */
 interface SourceJson {
   parse(text: string, reviver: Reviver): Record<string, unknown>;
   rawJSON(text: string): unknown;

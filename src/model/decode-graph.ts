@@ -1,6 +1,6 @@
 // One step of generation with cached keys and values. New tokens of a batch of sequences go in; log-probs of the next
-// token, routes and the new cache rows come out. Caches are inputs, which ONNX Runtime reads in place. The caller writes
-// the new rows itself, because ONNX Runtime would copy a whole cache at every step if an output aliased it.
+// token, routes and the new cache rows come out. Caches are inputs, which ONNX Runtime reads in place. The caller
+// writes the new rows itself, because ONNX Runtime would copy a whole cache at every step if an output aliased it.
 import { add, cast, compare, where } from "../tensor/elementwise.ts";
 import { type Dim, Graph, type Tensor } from "../tensor/graph.ts";
 import { gatherRows } from "../tensor/indexing.ts";
@@ -15,8 +15,8 @@ import { languageHead, transformer } from "./transformer.ts";
 
 /**
  * How experts run. `dense` runs all experts on all tokens, unused ones with gate 0: fastest for one new token per
- * sequence and few experts. `split` runs each expert on its own tokens: fastest for many tokens. A model without experts
- * has the same graph either way.
+ * sequence and few experts. `split` runs each expert on its own tokens: fastest for many tokens. A model without
+ * experts has the same graph either way.
  */
 export type ExpertMode = "dense" | "split";
 
@@ -155,7 +155,9 @@ interface CachedAttention {
   readonly values: Tensor;
 }
 
-/** Takes one softmax over cached and new positions together; the products with their values are made apart and added. */
+/**
+ * Takes one softmax over cached and new positions together; the products with their values are made apart and added.
+ */
 function attendCached(
   { query, key, value, keys, values }: CachedAttention,
   cacheMask: Tensor,

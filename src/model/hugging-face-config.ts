@@ -1,5 +1,5 @@
-// The keys of config.json that decoder-only models share. A key that transformers' own class does not read cannot change
-// its maths, and passes; a key that it does read is either understood here or refused.
+// The keys of config.json that decoder-only models share. A key that transformers' own class does not read cannot
+// change its maths, and passes; a key that it does read is either understood here or refused.
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import type { ModelConfig } from "./config.ts";

@@ -35,8 +35,9 @@ export function isDecayed(shape: readonly number[]): boolean {
 
 /**
  * Random parameters for training from nothing. Linear layers are normal with std 0.04; those that write into the
- * residual stream have std 0.02, so that depth does not blow it up. Norm weights are 1. The embedding starts at eight times the output
- * layer's 0.02: with equal scales a model this small needs several times the steps to begin copying its input.
+ * residual stream have std 0.02, so that depth does not blow it up. Norm weights are 1. The embedding starts at eight
+ * times the output layer's 0.02: with equal scales a model this small needs several times the steps to begin copying
+ * its input.
  */
 export function randomParameters(config: ModelConfig, random: RandomStream): Parameters {
   const parameters = new Map<string, { shape: readonly number[]; data: Float32Array }>();

@@ -1,5 +1,5 @@
-// Chooses the experts of each token. Free routing takes the k highest router logits. Replayed routing takes the recorded
-// set with gates from the live router logits, so that the router still learns (R3, arXiv 2510.11370).
+// Chooses the experts of each token. Free routing takes the k highest router logits. Replayed routing takes the
+// recorded set with gates from the live router logits, so that the router still learns (R3, arXiv 2510.11370).
 import { cast, compare } from "../tensor/elementwise.ts";
 import type { Dim, Graph, Tensor } from "../tensor/graph.ts";
 import { pickLast } from "../tensor/indexing.ts";
@@ -30,7 +30,9 @@ export interface ExpertOrder {
   readonly counts: Tensor;
 }
 
-/** Ids of the k largest router logits, i32 [N, k]. Among equal logits the lower id comes first, as ONNX TopK promises. */
+/**
+ * Ids of the k largest router logits, i32 [N, k]. Among equal logits the lower id comes first, as ONNX TopK promises.
+ */
 export function freeRoutes(logits: Tensor, expertsPerToken: number): Tensor {
   const graph = logits.graph;
   const shape = [logits.shape[0], expertsPerToken];

@@ -1,5 +1,5 @@
-// Turns text into token ids and back, as a Hugging Face tokenizer.json says. Text that a person or a terminal wrote is encoded
-// without special tokens, so that output containing "<|im_end|>" cannot forge the end of a turn.
+// Turns text into token ids and back, as a Hugging Face tokenizer.json says. Text that a person or a terminal wrote is
+// encoded without special tokens, so that output containing "<|im_end|>" cannot forge the end of a turn.
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";

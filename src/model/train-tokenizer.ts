@@ -8,7 +8,9 @@ export interface TokenizerTraining {
   readonly specialTokens: readonly string[];
 }
 
-/** Matches words as the ByteLevel pre-tokenizer cuts them (the GPT-2 pattern). Digits were cut out one by one before. */
+/**
+ * Matches words as the ByteLevel pre-tokenizer cuts them (the GPT-2 pattern). Digits were cut out one by one before.
+ */
 const WORD = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
 
 /**

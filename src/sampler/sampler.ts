@@ -36,7 +36,10 @@ export interface Generation {
   readonly tokens: Int32Array;
   /** log π of each sampled token at the sampling temperature, nats. */
   readonly logProbs: Float32Array;
-  /** Rows [routesHeld, N − 1) of the stream including the answer; the last sampled token was never fed. None for a dense model. */
+  /**
+   * Rows [routesHeld, N − 1) of the stream including the answer; the last sampled token was never fed. None for a dense
+   * model.
+   */
   readonly routes?: Routes | undefined;
   /** `length` says that maxNewTokens ran out: there is no stop token. */
   readonly finishReason: "stop" | "length";

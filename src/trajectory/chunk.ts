@@ -25,7 +25,9 @@ export interface Chunk {
   readonly untrained?: true;
 }
 
-/** One answer of the sampler inside a chunk: tokens [start, end), and the route rows [routesStart, end − 1) it brought. */
+/**
+ * One answer of the sampler inside a chunk: tokens [start, end), and the route rows [routesStart, end − 1) it brought.
+ */
 export interface Turn {
   readonly start: number;
   readonly end: number;
@@ -80,7 +82,9 @@ export function encodeChunks(chunks: readonly Chunk[], layout: RouteLayout | und
   return encodeSafetensors(tensors, metadata);
 }
 
-/** @throws InputError when the file is broken or of another format; whether its numbers are right is audit.ts' concern */
+/**
+ * @throws InputError when the file is broken or of another format; whether its numbers are right is audit.ts' concern
+ */
 export function decodeChunks(bytes: Uint8Array, name: string): Chunk[] {
   const file = decodeSafetensors(bytes, name);
   const metadata = Metadata.safeParse(file.metadata);

@@ -1,6 +1,6 @@
 // Routed experts of a token stream: which experts each predicting position used in each MoE layer. A stream of N tokens
-// has N − 1 rows: row j was computed at token j and belongs to the prediction of token j + 1. A dense model has no routes
-// at all, rather than empty ones.
+// has N − 1 rows: row j was computed at token j and belongs to the prediction of token j + 1. A dense model has no
+// routes at all, rather than empty ones.
 import { InvariantError } from "../failure/errors.ts";
 
 export interface Routes {
@@ -62,9 +62,9 @@ export function concatRoutes(pieces: readonly Routes[], layout: RouteLayout): Ro
 }
 
 /**
- * Proves what replay relies on: one row per predicting token, ids of existing experts, and k different ones in each row.
- * A sampler that misses a layer reports zeros, which fails for k > 1. For k = 1 zeros are expert 0, which is a legal
- * choice: only the gap between replayed and free log-probs can show a layer that was missed.
+ * Proves what replay relies on: one row per predicting token, ids of existing experts, and k different ones in each
+ * row. A sampler that misses a layer reports zeros, which fails for k > 1. For k = 1 zeros are expert 0, which is a
+ * legal choice: only the gap between replayed and free log-probs can show a layer that was missed.
  *
  * @throws InvariantError naming the first row, layer and value that is wrong
  */
