@@ -23,8 +23,9 @@ const layers = [
   ["task"],
   ["settings"],
   ["store"],
+  ["safetensors"],
   ["files"],
-  ["safetensors", "random", "failure"],
+  ["random", "failure"],
 ];
 
 const upwards = layers.slice(1).map((rooms, index) => ({

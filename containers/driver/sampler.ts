@@ -1,5 +1,6 @@
 // Who samples for a driver: a server that all drivers share, or this process.
-import { readStoredConfig } from "../../src/model/model-folder.ts";
+import { readModelConfig } from "../../src/model/checkpoint.ts";
+import { openStoredModel } from "../../src/model/model-folder.ts";
 import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
 import type { PolicyReference, Sampler } from "../../src/sampler/sampler.ts";
 import { SglangSampler } from "../../src/sampler/sglang/sglang-sampler.ts";
@@ -23,6 +24,6 @@ export async function openSampler(
   { url, key, threads }: SamplerChoice,
 ): Promise<Sampler> {
   if (url === undefined) return new OnnxSampler({ storeUrl: store.url, threads, cacheBytes: CACHE_BYTES });
-  const model = await readStoredConfig(store, prefix);
+  const model = await readModelConfig(await openStoredModel(store, prefix));
   return new SglangSampler({ url, model, ...(key !== undefined && { apiKey: key }) });
 }

@@ -218,10 +218,7 @@ function stageSettings({
         read,
         list,
         write("runs/*/state.json", `${iteration}/usage.json`),
-        allow(
-          ["s3:DeleteObject"],
-          [key("runs/*/policies/*"), key("runs/*/critics/*"), key("runs/*/optimizers/*")],
-        ),
+        allow(["s3:DeleteObject"], [key("runs/*/policies/*"), key("runs/*/engine/*")]),
       ],
     },
     evaluate: {

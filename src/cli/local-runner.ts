@@ -19,13 +19,13 @@ import { ServedSampler } from "../local/served-sampler.ts";
 import { SharedGroups } from "../local/shared-groups.ts";
 import { synthesizedAssembly } from "../local/synthesized-assembly.ts";
 import { TaskGate } from "../local/task-gate.ts";
-import { readStoredConfig } from "../model/model-folder.ts";
+import { readModelConfig } from "../model/checkpoint.ts";
 import { imageServices } from "../rollout/image-services.ts";
-import { policyPrefix } from "../run/keys.ts";
 import { acquireOwner, type OwnerLease } from "../run/owner-lease.ts";
 import type { OnRunEvent } from "../run/run-events.ts";
 import { readRun } from "../run/run-record.ts";
 import { readState } from "../run/run-state.ts";
+import { openPolicy } from "../run/version.ts";
 import { OnnxSampler } from "../sampler/onnx/onnx-sampler.ts";
 import type { Sampler } from "../sampler/sampler.ts";
 import { SglangSampler } from "../sampler/sglang/sglang-sampler.ts";
@@ -216,7 +216,7 @@ function sweptAfter(driver: Program, sandboxes: SandboxProvider, onEvent: OnRunE
 
 /** All policies of a run have the first one's shape. */
 async function openClient(store: ObjectStore, run: string, { url, key }: ServedSampler): Promise<Sampler> {
-  const model = await readStoredConfig(store, policyPrefix(run, 0));
+  const model = await readModelConfig(await openPolicy(store, { run, version: 0 }));
   return new SglangSampler({ url, apiKey: key, model });
 }
 

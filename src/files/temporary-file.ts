@@ -3,11 +3,9 @@
 import { createHash, randomUUID } from "node:crypto";
 import { type FileHandle, open, readdir, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { assertSize, type ByteSource, PIECE_BYTES } from "./content.ts";
 import { hasCode } from "./file-errors.ts";
 import { currentProcess, formatProcess, parseProcess, processState } from "./process-identity.ts";
-
-/** Written and hashed in pieces of this size, so that a large object blocks the event loop for some ms only. */
-export const CHUNK_BYTES = 4 * 1024 * 1024;
 
 /** Left-overs of machines whose processes cannot be seen from here are kept this long. */
 const FOREIGN_AGE_MS = 24 * 3_600_000;
@@ -25,7 +23,7 @@ export function folderOfThisProcess(parent: string): string {
 /** Writes and syncs a new file into `folder` for the time of `action`, which may rename it to its place. */
 export async function withTemporary<Result>(
   folder: string,
-  bytes: Uint8Array,
+  content: ByteSource,
   action: (file: TemporaryFile) => Promise<Result>,
 ): Promise<Result> {
   const path = join(folder, randomUUID());
@@ -33,7 +31,7 @@ export async function withTemporary<Result>(
   try {
     let sha256: string;
     try {
-      sha256 = await writeAll(file, bytes);
+      sha256 = await writeAll(file, content);
     } finally {
       await file.close();
     }
@@ -61,14 +59,18 @@ export async function removeLeftovers(parent: string): Promise<void> {
 }
 
 /** @returns hash of what was written */
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<string> {
+async function writeAll(file: FileHandle, content: ByteSource): Promise<string> {
   const hash = createHash("sha256");
-  for (let start = 0; start < bytes.length; ) {
-    const chunk = bytes.subarray(start, start + CHUNK_BYTES);
-    const { bytesWritten } = await file.write(chunk);
-    hash.update(chunk.subarray(0, bytesWritten));
-    start += bytesWritten;
-  }
+  let total = 0;
+  for await (const piece of content.pieces())
+    for (let start = 0; start < piece.length; ) {
+      const rest = piece.subarray(start, start + PIECE_BYTES);
+      const { bytesWritten } = await file.write(rest);
+      hash.update(rest.subarray(0, bytesWritten));
+      start += bytesWritten;
+      total += bytesWritten;
+    }
+  assertSize(content.sizeBytes, total);
   await file.sync();
   return hash.digest("hex");
 }

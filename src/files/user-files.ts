@@ -1,10 +1,11 @@
 // Files and folders that a person gives us: configs, tasks, models, images files. Whatever keeps us from reading one is
 // for that person to mend, so it is an InputError that names the file and what to do. Rooms that read such files read
 // them here (test/structure/user-files.test.ts).
-import { type Dirent, readdirSync, readFileSync } from "node:fs";
+import { createReadStream, type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { InputError } from "../failure/errors.ts";
+import { type ByteSource, PIECE_BYTES } from "./content.ts";
 import { attributeFileError } from "./file-errors.ts";
 
 /** How messages speak of a file. */
@@ -52,6 +53,23 @@ export async function readUserFileAsync(file: string, about: UserFile): Promise<
   return readFile(file).catch(error => {
     throw attributeUserFileError(error, file, about);
   });
+}
+
+/** A file of any size, to be read piece by piece. @throws InputError when it cannot be read */
+export function userFileSource(file: string, about: UserFile): ByteSource {
+  try {
+    return { sizeBytes: statSync(file).size, pieces: () => userFilePieces(file, about) };
+  } catch (error) {
+    throw attributeUserFileError(error, file, about);
+  }
+}
+
+async function* userFilePieces(file: string, about: UserFile): AsyncGenerator<Uint8Array> {
+  try {
+    yield* createReadStream(file, { highWaterMark: PIECE_BYTES });
+  } catch (error) {
+    throw attributeUserFileError(error, file, about);
+  }
 }
 
 /** The text as it is: no newline is converted. @throws InputError when the file cannot be read, or is no UTF-8 text */

@@ -1,32 +1,32 @@
 // Trains on a closed iteration: a pure function from the closed list and the state of version v to that of v + 1.
+import { z } from "zod";
 import type { PpoRunConfig, SftConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
+import type { FileSet, NamedContent } from "../files/content.ts";
 import {
   CONFIG_FILE,
-  decodeModelFiles,
   encodeModelFiles,
-  type Files,
   type Model,
-  requireFile,
+  readModel,
+  travellingFiles,
 } from "../model/checkpoint.ts";
-import { readModelFolder, readStoredFiles, writeStoredFiles } from "../model/model-folder.ts";
 import { criticFromActor, type Head } from "../model/parameters.ts";
 import { routeLayout } from "../model/routing.ts";
 import { deriveSeed } from "../random/seed.ts";
 import { RandomStream } from "../random/stream.ts";
 import { readClosed } from "../rollout/close.ts";
-import {
-  auditKey,
-  criticPrefix,
-  iterationPrefix,
-  metricsKey,
-  optimizerPrefix,
-  policyPrefix,
-} from "../run/keys.ts";
+import { auditKey, enginePrefix, iterationPrefix, metricsKey } from "../run/keys.ts";
 import type { ClosedEpisode, ClosedPhase } from "../run/records.ts";
 import { readRun } from "../run/run-record.ts";
-import { encodeJson } from "../store/json.ts";
-import { readFolderFile, readManifest, writeFolder } from "../store/manifest.ts";
+import {
+  asCritic,
+  openCritic,
+  openEngineState,
+  openPolicy,
+  writeEngineState,
+  writePolicy,
+} from "../run/version.ts";
+import { encodeJson, parseJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
 import type { TrainingEpisode } from "../training/episode.ts";
@@ -36,7 +36,7 @@ import { trainSft } from "../training/onnx/train-sft.ts";
 import { decodeNetworkState, encodeNetworkState } from "../training/optimizer-file.ts";
 import { auditChunk, type ChunkAudit } from "../trajectory/audit.ts";
 import { loadBatch } from "./load-batch.ts";
-import { type AuditRecord, IterationMetrics } from "./metrics.ts";
+import { AuditRecord, IterationMetrics } from "./metrics.ts";
 
 export interface TrainInput {
   readonly run: string;
@@ -51,9 +51,33 @@ export interface TrainServices {
 
 const ACTOR_FILE = "actor.safetensors";
 const CRITIC_FILE = "critic.safetensors";
+const RESULTS_FILE = "results.json";
 
-/** Writes policy, critic and optimizer v + 1, metrics and audit. Run again it writes the same bytes. */
+/** What is known of an iteration once it was trained; kept beside the state, so that both are of one training. */
+const Results = z.strictObject({ metrics: IterationMetrics, audit: AuditRecord });
+
+/**
+ * Writes version v + 1, metrics and audit. Run again it trains no second time once the engine's state counts, and writes
+ * what is missing of the rest from it: a second training on a GPU may come to other bits.
+ */
 export async function train({ run, iteration }: TrainInput, services: TrainServices): Promise<void> {
+  const { store } = services;
+  const phase = iterationPrefix(run, iteration);
+  const next = { run, version: iteration + 1 };
+  const state =
+    (await openEngineState(store, next)) ??
+    (await writeEngineState(store, next, await trainVersion({ run, iteration }, services)));
+  const { metrics, audit } = parseJson(await state.read(RESULTS_FILE), state.where + RESULTS_FILE, Results);
+  await putOnce(store, auditKey(phase), encodeJson(audit));
+  await putOnce(store, metricsKey(phase), encodeJson(metrics));
+  await writePolicy(store, next, policyOf(store, run, iteration));
+}
+
+/** @returns the files of the engine's state after the iteration */
+async function trainVersion(
+  { run, iteration }: TrainInput,
+  services: TrainServices,
+): Promise<NamedContent[]> {
   const { store } = services;
   const { config } = await readRun(store, run);
   const phase = iterationPrefix(run, iteration);
@@ -67,14 +91,13 @@ export async function train({ run, iteration }: TrainInput, services: TrainServi
       fix: "look at its failures in closed.json",
     });
   }
-  const files = await readStoredFiles(store, policyPrefix(run, iteration));
-  const policy = decodeModelFiles(files, "language", policyPrefix(run, iteration));
+  const folder = await openPolicy(store, { run, version: iteration });
+  const policy = await readModel(folder, "language");
   const actor = new Network(await readOptimizer(store, run, iteration, ACTOR_FILE, policy, "language"));
   const layout = config.kind === "sft" ? undefined : routeLayout(policy.config);
   const audits = episodes.flatMap(episode => episode.chunks).map(chunk => auditChunk(chunk, layout));
-  const configFile = requireFile(files, CONFIG_FILE, policyPrefix(run, iteration));
   const storedCritic =
-    config.kind === "sft" ? undefined : await readCritic(store, run, iteration, { ...policy, configFile });
+    config.kind === "sft" ? undefined : await readCritic(store, run, iteration, { folder, model: policy });
   const critic = storedCritic && new Network(storedCritic.state);
   const context = { iteration, services };
   const metrics =
@@ -86,17 +109,31 @@ export async function train({ run, iteration }: TrainInput, services: TrainServi
           config,
           context,
         );
-  await writeVersion(store, run, iteration + 1, {
-    actor: actor.state,
-    critic: critic && { state: critic.state, configFile: storedCritic.configFile },
-    files,
+  const results = Results.parse({
+    metrics: { ...summarise(closed), ...metrics },
+    audit: summariseAudits(audits, closed.policyVersion),
   });
-  await putOnce(store, auditKey(phase), encodeJson(summariseAudits(audits, closed.policyVersion)));
-  await putOnce(
-    store,
-    metricsKey(phase),
-    encodeJson(IterationMetrics.parse({ ...summarise(closed), ...metrics })),
-  );
+  return [
+    { path: ACTOR_FILE, body: encodeNetworkState(actor.state, { withParameters: true }) },
+    ...(critic && storedCritic ? await criticFiles({ ...storedCritic, state: critic.state }) : []),
+    { path: RESULTS_FILE, body: encodeJson(results) },
+  ];
+}
+
+async function criticFiles({ state, configFile }: StoredCritic): Promise<NamedContent[]> {
+  return [
+    { path: CRITIC_FILE, body: encodeNetworkState(state, { withParameters: false }) },
+    ...(await Array.fromAsync(asCritic(encodeModelFiles(state.parameters, configFile, "float32")))),
+  ];
+}
+
+/** The policy of the trained state, made when it is asked for. */
+async function* policyOf(store: ObjectStore, run: string, iteration: number): AsyncGenerator<NamedContent> {
+  const before = await openPolicy(store, { run, version: iteration });
+  const model = await readModel(before, "language");
+  const trained = await readOptimizer(store, run, iteration + 1, ACTOR_FILE, model, "language");
+  yield* encodeModelFiles(trained.parameters, await before.read(CONFIG_FILE), "bfloat16");
+  yield* travellingFiles(before);
 }
 
 interface Context {
@@ -166,39 +203,6 @@ interface StoredCritic {
   readonly configFile: Uint8Array;
 }
 
-interface NewVersion {
-  readonly actor: NetworkState;
-  readonly critic: StoredCritic | undefined;
-  /** Of the policy before: tokenizer and template stay. */
-  readonly files: Files;
-}
-
-/** The policy is written last: where it counts, all that resuming from it needs is there. */
-async function writeVersion(
-  store: ObjectStore,
-  run: string,
-  version: number,
-  { actor, critic, files }: NewVersion,
-): Promise<void> {
-  const optimizer = [{ path: ACTOR_FILE, body: encodeNetworkState(actor, { withParameters: true }) }];
-  if (critic !== undefined) {
-    optimizer.push({ path: CRITIC_FILE, body: encodeNetworkState(critic.state, { withParameters: false }) });
-    await writeStoredFiles(
-      store,
-      criticPrefix(run, version),
-      encodeModelFiles(critic.state.parameters, critic.configFile, "float32"),
-    );
-  }
-  await writeFolder(store, optimizerPrefix(run, version), optimizer);
-  const kept = [...files].filter(([name]) => name !== CONFIG_FILE && !name.startsWith("model.safetensors"));
-  const configFile = requireFile(files, CONFIG_FILE, policyPrefix(run, version - 1));
-  await writeStoredFiles(
-    store,
-    policyPrefix(run, version),
-    new Map([...encodeModelFiles(actor.parameters, configFile, "bfloat16"), ...kept]),
-  );
-}
-
 /** With one-step asynchrony the batch was sampled by the version before the one that is trained. */
 async function readBehaviour(
   store: ObjectStore,
@@ -207,7 +211,7 @@ async function readBehaviour(
   { policyVersion }: ClosedPhase,
 ): Promise<Network | undefined> {
   if (policyVersion === iteration) return undefined;
-  const policy = await readModelFolder(store, policyPrefix(run, policyVersion), "language");
+  const policy = await readModel(await openPolicy(store, { run, version: policyVersion }), "language");
   return new Network(await readOptimizer(store, run, policyVersion, ACTOR_FILE, policy, "language"));
 }
 
@@ -215,17 +219,17 @@ async function readCritic(
   store: ObjectStore,
   run: string,
   version: number,
-  policy: Model & Pick<StoredCritic, "configFile">,
+  { folder, model }: { readonly folder: FileSet; readonly model: Model },
 ): Promise<StoredCritic> {
-  const prefix = criticPrefix(run, version);
-  const stored = (await readManifest(store, prefix)) !== undefined;
-  const files = stored ? await readStoredFiles(store, prefix) : new Map([[CONFIG_FILE, policy.configFile]]);
-  const model = stored
-    ? decodeModelFiles(files, "value", prefix)
-    : { config: policy.config, parameters: criticFromActor(policy.config, policy.parameters) };
+  const files = await openCritic(store, { run, version });
+  const first = () => ({
+    config: model.config,
+    parameters: criticFromActor(model.config, model.parameters),
+  });
+  const critic = files === undefined ? first() : await readModel(files, "value");
   return {
-    state: await readOptimizer(store, run, version, CRITIC_FILE, model, "value"),
-    configFile: requireFile(files, CONFIG_FILE, prefix),
+    state: await readOptimizer(store, run, version, CRITIC_FILE, critic, "value"),
+    configFile: await (files ?? folder).read(CONFIG_FILE),
   };
 }
 
@@ -238,23 +242,15 @@ async function readOptimizer(
   model: Model,
   head: Head,
 ): Promise<NetworkState> {
-  const prefix = optimizerPrefix(run, version);
-  const manifest = await readManifest(store, prefix);
-  if (manifest === undefined) {
-    if (version === 0) return { ...model, moments: new Map(), step: 0 };
-    throw new InputError({
-      what: "the optimizer state is missing",
-      where: prefix,
-      expected: "a folder with manifest.json",
-      fix: "start a new run from this version's policy",
-    });
-  }
-  return decodeNetworkState(
-    await readFolderFile(store, prefix, manifest, path),
-    model,
-    head,
-    `${prefix}${path}`,
-  );
+  const state = await openEngineState(store, { run, version });
+  if (version === 0) return { ...model, moments: new Map(), step: 0 };
+  if (state !== undefined) return decodeNetworkState(state.source(path), model, head, state.where + path);
+  throw new InputError({
+    what: "the engine's state is missing",
+    where: enginePrefix(run, version),
+    expected: "a folder with manifest.json",
+    fix: "start a new run from this version's policy",
+  });
 }
 
 function summariseAudits(audits: readonly ChunkAudit[], policyVersion: number): AuditRecord {

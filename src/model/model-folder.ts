@@ -2,59 +2,18 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
-import { decodeUserText, listUserFolder, readUserFileAsync } from "../files/user-files.ts";
-import { type Manifest, readFolderFile, readManifest, writeFolder } from "../store/manifest.ts";
+import { type FileSet, readWhole } from "../files/content.ts";
+import { decodeUserText, listUserFolder, userFileSource } from "../files/user-files.ts";
+import { openFolder, type StoredFolder } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { ChatFormat, type ChatFormatOptions } from "./chat-format.ts";
-import {
-  CONFIG_FILE,
-  decodeModelFiles,
-  type Files,
-  type Model,
-  parseJson,
-  TOKENIZER_FILES,
-} from "./checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "./config.ts";
-import type { Head } from "./parameters.ts";
+import { readJsonFile, TOKENIZER_FILES } from "./checkpoint.ts";
 import { Tokenizer } from "./tokenizer.ts";
 
-/** Model files are few and small names; anything else in a folder (READMEs, images) is left alone. */
-const MODEL_FILE = /^[\w.-]+\.(json|safetensors|jinja)$/;
-
-/** @throws InputError when the folder does not count or a file of it differs from its manifest */
-export function readStoredFiles(store: ObjectStore, prefix: string): Promise<Map<string, Uint8Array>> {
-  return readFiles(store, prefix, () => true);
-}
-
-/** All but the weights, which are as large as everything else is small. @throws as `readStoredFiles` does */
-export function readStoredDescription(store: ObjectStore, prefix: string): Promise<Map<string, Uint8Array>> {
-  return readFiles(store, prefix, path => !path.endsWith(".safetensors"));
-}
-
-async function readFiles(
-  store: ObjectStore,
-  prefix: string,
-  isWanted: (path: string) => boolean,
-): Promise<Map<string, Uint8Array>> {
-  const manifest = await manifestOfModel(store, prefix);
-  const files = new Map<string, Uint8Array>();
-  for (const { path } of manifest.files)
-    if (isWanted(path)) files.set(path, await readFolderFile(store, prefix, manifest, path));
-  return files;
-}
-
-/** What a model is, without its weights. @throws as `readStoredFiles` does */
-export async function readStoredConfig(store: ObjectStore, prefix: string): Promise<ModelConfig> {
-  const file = await readFolderFile(store, prefix, await manifestOfModel(store, prefix), CONFIG_FILE);
-  return parseModelConfig(
-    parseJson(new Map([[CONFIG_FILE, file]]), CONFIG_FILE, prefix),
-    `${prefix}${CONFIG_FILE}`,
-  );
-}
-
-async function manifestOfModel(store: ObjectStore, prefix: string): Promise<Manifest> {
-  const manifest = await readManifest(store, prefix);
-  if (manifest !== undefined) return manifest;
+/** @throws InputError when there is no manifest, so that the folder does not count */
+export async function openStoredModel(store: ObjectStore, prefix: string): Promise<StoredFolder> {
+  const folder = await openFolder(store, prefix);
+  if (folder !== undefined) return folder;
   throw new InputError({
     what: "no such model",
     where: `${store.url}/${prefix}`,
@@ -63,70 +22,56 @@ async function manifestOfModel(store: ObjectStore, prefix: string): Promise<Mani
   });
 }
 
-export async function readModelFolder(store: ObjectStore, prefix: string, head: Head): Promise<Model> {
-  return decodeModelFiles(await readStoredFiles(store, prefix), head, prefix);
-}
+/** Model files have few and small names; anything else in a folder (READMEs, images) is left alone. */
+const MODEL_FILE = /^[\w.-]+\.(json|safetensors|jinja|txt)$/;
 
-export async function writeStoredFiles(store: ObjectStore, prefix: string, files: Files): Promise<void> {
-  await writeFolder(
-    store,
-    prefix,
-    [...files].map(([path, body]) => ({ path, body })),
-  );
-}
-
-/** The model files of a folder of this machine. */
-export async function readLocalFiles(folder: string): Promise<Map<string, Uint8Array>> {
-  const about = { what: "the model", expected: "a folder as transformers writes it" };
-  const names = listUserFolder(folder, {
-    ...about,
+/** The files of a model folder of this machine. @throws InputError when the folder cannot be read */
+export async function openLocalModel(folder: string): Promise<FileSet> {
+  const entries = listUserFolder(folder, {
+    what: "the model",
+    expected: "a folder as transformers writes it",
     ifMissing: "check the path; names of a model hub are not fetched, download the model first",
-  }).map(entry => entry.name);
-  const wanted = names.filter(name => MODEL_FILE.test(name) && name !== "manifest.json");
-  return new Map(
-    await Promise.all(
-      wanted.map(
-        async name =>
-          [
-            name,
-            await readUserFileAsync(join(folder, name), { what: "a file of the model", expected: "a file" }),
-          ] as const,
-      ),
-    ),
-  );
+  });
+  const about = { what: "a file of the model", expected: "a file" };
+  const names = entries.map(({ name }) => name).filter(name => MODEL_FILE.test(name));
+  const source = (name: string) => userFileSource(join(folder, name), about);
+  return { where: `${folder}/`, names, source, read: async name => readWhole(source(name)) };
 }
 
 const TEMPLATE_FILE = "chat_template.jinja";
 const TokenizerConfig = z.looseObject({ chat_template: z.string().optional() });
 
-/** Tokenizer and chat format of a model folder. */
-export function readTextFormat(
-  files: Files,
-  where: string,
+/** Tokenizer and chat format of a model folder. @throws InputError when a file is missing or broken */
+export async function readTextFormat(
+  files: FileSet,
   options: Omit<ChatFormatOptions, "template" | "where">,
-): { readonly tokenizer: Tokenizer; readonly chat: ChatFormat } {
+): Promise<{ readonly tokenizer: Tokenizer; readonly chat: ChatFormat }> {
   const [tokenizerFile, configFile] = TOKENIZER_FILES;
-  const tokenizer = new Tokenizer(parseJson(files, tokenizerFile, where), `${where}/${tokenizerFile}`);
-  const parsed = TokenizerConfig.safeParse(parseJson(files, configFile, where));
+  const tokenizer = new Tokenizer(await readJsonFile(files, tokenizerFile), files.where + tokenizerFile);
+  const parsed = TokenizerConfig.safeParse(await readJsonFile(files, configFile));
   if (!parsed.success)
     throw new InputError({
       what: "not a tokenizer's config",
-      where: `${where}/${configFile}`,
+      where: files.where + configFile,
       expected: z.prettifyError(parsed.error).replace(/\s+/g, " "),
       fix: "copy the file from the model that it belongs to",
     });
   const inConfig = parsed.data.chat_template;
-  const template = inConfig ?? files.get(TEMPLATE_FILE);
+  const where = files.where + (inConfig === undefined ? TEMPLATE_FILE : configFile);
+  const template = inConfig ?? (await readTemplateFile(files, where));
   if (template === undefined) {
     throw new InputError({
       what: "the model has no chat template",
-      where,
+      where: files.where,
       expected: `the key chat_template in ${configFile}, or ${TEMPLATE_FILE}`,
       fix: "use an instruct model",
     });
   }
-  const file = `${where}/${inConfig === undefined ? TEMPLATE_FILE : configFile}`;
+  return { tokenizer, chat: new ChatFormat(tokenizer, { ...options, template, where }) };
+}
+
+async function readTemplateFile(files: FileSet, where: string): Promise<string | undefined> {
+  if (!files.names.includes(TEMPLATE_FILE)) return undefined;
   const about = { what: "the chat template", expected: "Jinja source" };
-  const text = typeof template === "string" ? template : decodeUserText(template, file, about);
-  return { tokenizer, chat: new ChatFormat(tokenizer, { ...options, template: text, where: file }) };
+  return decodeUserText(await files.read(TEMPLATE_FILE), where, about);
 }

@@ -2,14 +2,13 @@
 import { chatOptions } from "../agent/find-protocol.ts";
 import { TranscriptTurn } from "../agent/transcript.ts";
 import type { RunConfig } from "../config/run-config.ts";
-import { InputError } from "../failure/errors.ts";
-import { parseJson as parseModelJson, TOKENIZER_FILES } from "../model/checkpoint.ts";
+import type { FileSet } from "../files/content.ts";
+import { readJsonFile, TOKENIZER_FILES } from "../model/checkpoint.ts";
 import { readTextFormat } from "../model/model-folder.ts";
 import { readEpisodeRecord } from "../rollout/episode-record.ts";
 import { arraysKey, attemptPrefix, episodePrefix, transcriptKey } from "../run/keys.ts";
 import type { EpisodeRecord } from "../run/records.ts";
 import { readJsonLines } from "../store/json.ts";
-import { readFolderFile, readManifest } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { readHashed } from "../store/read-hashed.ts";
 import { type Chunk, decodeChunks } from "../trajectory/chunk.ts";
@@ -79,25 +78,14 @@ export interface RunText {
 
 /** Tokenizer and chat template of a policy folder; its weights are not read. */
 export async function readRunText(
-  store: ObjectStore,
-  folder: string,
+  files: FileSet,
   { agent }: Pick<RunConfig, "agent">,
 ): Promise<Readable<RunText>> {
   return tryRead(async () => {
-    const manifest = await readManifest(store, folder);
-    if (manifest === undefined) throw new InputError({ what: "no such policy", where: folder });
-    const names = [...TOKENIZER_FILES, "chat_template.jinja"];
-    const there = names.filter(name => manifest.files.some(file => file.path === name));
-    const files = new Map(
-      await mapSome(
-        there,
-        async name => [name, await readFolderFile(store, folder, manifest, name)] as const,
-      ),
-    );
     const [tokenizerFile] = TOKENIZER_FILES;
-    const texts = new TokenTexts(parseModelJson(files, tokenizerFile, folder), `${folder}${tokenizerFile}`);
+    const texts = new TokenTexts(await readJsonFile(files, tokenizerFile), files.where + tokenizerFile);
     const chat = await tryRead(async () =>
-      readTextFormat(files, folder, chatOptions(agent)).chat.opening(""),
+      (await readTextFormat(files, chatOptions(agent))).chat.opening(""),
     );
     return chat.kind === "read" ? { texts, opening: chat.value } : { texts };
   });

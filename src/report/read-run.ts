@@ -1,15 +1,15 @@
 // Everything a report says of a run but its sampled episodes: few objects per iteration, whatever its size.
-import { z } from "zod";
+import type { z } from "zod";
 import { AuditRecord, IterationMetrics } from "../learning/metrics.ts";
-import { CONFIG_FILE } from "../model/checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "../model/config.ts";
+import { readModelConfig } from "../model/checkpoint.ts";
+import type { ModelConfig } from "../model/config.ts";
 import { parameterShapes } from "../model/parameters.ts";
-import { auditKey, closedKey, iterationPrefix, metricsKey, policyPrefix, timingsKey } from "../run/keys.ts";
+import { auditKey, closedKey, iterationPrefix, metricsKey, timingsKey } from "../run/keys.ts";
 import { ClosedPhase, Timings } from "../run/records.ts";
 import { type RunRecord, readRun } from "../run/run-record.ts";
 import { type RunState, readState } from "../run/run-state.ts";
-import { parseJson } from "../store/json.ts";
-import { readFolderFile, readManifest } from "../store/manifest.ts";
+import { openNewestPolicy } from "../run/version.ts";
+import type { StoredFolder } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { type EvaluationSeries, readEvaluations } from "./read-evaluations.ts";
 import { mapSome, readOptional, tryRead } from "./read-parts.ts";
@@ -38,8 +38,8 @@ export interface RunData {
   readonly iterations: readonly IterationData[];
   readonly evaluations: readonly EvaluationSeries[];
   readonly model?: ModelSize;
-  /** A version of the policy whose folder is still there. */
-  readonly policyFolder?: string;
+  /** The newest policy that was kept; tokenizer and shape are those of every version. */
+  readonly policyFolder?: StoredFolder;
   /** Objects that could not be read, and why. */
   readonly problems: readonly string[];
 }
@@ -59,8 +59,10 @@ export async function readRunData(store: ObjectStore, run: string): Promise<RunD
   const numbers = Array.from({ length: state.rolloutsClosed }, (_, iteration) => iteration);
   const iterations = await mapSome(numbers, iteration => readIteration(store, run, iteration, problems));
   const evaluations = await readEvaluations(store, run, problems);
-  const policyFolder = await findPolicy(store, run, state);
-  const model = policyFolder === undefined ? undefined : await readModelSize(store, policyFolder, problems);
+  const newest = await tryRead(() => openNewestPolicy(store, { run, version: state.policyPublished }));
+  if (newest.kind === "unreadable") problems.push(newest.problem);
+  const policyFolder = newest.kind === "read" ? newest.value : undefined;
+  const model = policyFolder === undefined ? undefined : await readModelSize(policyFolder, problems);
   return { record, state, iterations, evaluations, model, policyFolder, problems };
 }
 
@@ -82,31 +84,11 @@ async function readIteration(
   return { iteration, closed, metrics, timings, audit };
 }
 
-/** The newest policy that was kept; tokenizer and shape are those of every version. */
-async function findPolicy(store: ObjectStore, run: string, state: RunState): Promise<string | undefined> {
-  for (let version = state.policyPublished; version >= 0; version--) {
-    const folder = policyPrefix(run, version);
-    if ((await store.head(`${folder}manifest.json`)) !== undefined) return folder;
-  }
+async function readModelSize(folder: StoredFolder, problems: string[]): Promise<ModelSize | undefined> {
+  const read = await tryRead(() => readModelConfig(folder));
+  if (read.kind === "read") return sizeOf(read.value);
+  problems.push(read.problem);
   return undefined;
-}
-
-async function readModelSize(
-  store: ObjectStore,
-  folder: string,
-  problems: string[],
-): Promise<ModelSize | undefined> {
-  const read = await tryRead(async () => {
-    const manifest = await readManifest(store, folder);
-    if (manifest === undefined) return undefined;
-    const body = await readFolderFile(store, folder, manifest, CONFIG_FILE);
-    return parseModelConfig(
-      parseJson(body, `${folder}${CONFIG_FILE}`, z.unknown()),
-      `${folder}${CONFIG_FILE}`,
-    );
-  });
-  if (read.kind === "unreadable") problems.push(read.problem);
-  return read.kind === "unreadable" || read.value === undefined ? undefined : sizeOf(read.value);
 }
 
 function sizeOf(config: ModelConfig): ModelSize {

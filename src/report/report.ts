@@ -27,7 +27,7 @@ export async function makeReport(store: ObjectStore, run: string): Promise<Repor
   const text =
     data.policyFolder === undefined || episodes.length === 0
       ? undefined
-      : await readRunText(store, data.policyFolder, data.record.config);
+      : await readRunText(data.policyFolder, data.record.config);
   const made = page(data, episodes, text);
   return {
     text: made.text,

@@ -2,9 +2,8 @@
 import { chatOptions } from "../agent/find-protocol.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import type { ChatFormat } from "../model/chat-format.ts";
-import { CONFIG_FILE, parseJson } from "../model/checkpoint.ts";
-import { parseModelConfig } from "../model/config.ts";
-import { readStoredDescription, readTextFormat } from "../model/model-folder.ts";
+import { readModelConfig } from "../model/checkpoint.ts";
+import { openStoredModel, readTextFormat } from "../model/model-folder.ts";
 import { routeLayout } from "../model/routing.ts";
 import type { Tokenizer } from "../model/tokenizer.ts";
 import type { PolicyReference } from "../sampler/sampler.ts";
@@ -24,7 +23,7 @@ export async function openText(
   { prefix }: PolicyReference,
   { agent }: Pick<RunConfig, "agent">,
 ): Promise<EpisodeText> {
-  const files = await readStoredDescription(store, prefix);
-  const model = parseModelConfig(parseJson(files, CONFIG_FILE, prefix), `${prefix}${CONFIG_FILE}`);
-  return { ...readTextFormat(files, prefix, chatOptions(agent)), layout: routeLayout(model) };
+  const files = await openStoredModel(store, prefix);
+  const layout = routeLayout(await readModelConfig(files));
+  return { ...(await readTextFormat(files, chatOptions(agent))), layout };
 }

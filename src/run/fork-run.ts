@@ -1,12 +1,12 @@
 // A new run from a checkpoint of another: its settings, its policy and critic of one version, or, where given, the critic
 // that a warm-up trained. The way out of what a redrive cannot repair.
 import { InputError } from "../failure/errors.ts";
-import { readManifest } from "../store/manifest.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { criticPrefix, runKey } from "./keys.ts";
+import { runKey } from "./keys.ts";
 import { describeSoftware, type RunRecord, readRun } from "./run-record.ts";
 import { readState } from "./run-state.ts";
 import { startRun } from "./start-run.ts";
+import { openCritic } from "./version.ts";
 
 export interface ForkInput {
   readonly run: string;
@@ -50,7 +50,7 @@ export async function forkRun(
 /** Version 0 has none unless one was brought along. */
 async function hasCritic(store: ObjectStore, { run, version }: ForkInput["from"]): Promise<boolean> {
   const at = version ?? (await readState(store, run)).state.policyPublished;
-  return (await readManifest(store, criticPrefix(run, at))) !== undefined;
+  return (await openCritic(store, { run, version: at })) !== undefined;
 }
 
 /** Paths in a stored config are absolute or name the store: nothing is resolved against a folder. */

@@ -10,13 +10,12 @@ import {
   auditKey,
   claimKey,
   closedKey,
-  criticPrefix,
+  enginePrefix,
   episodeKey,
   episodePrefix,
   evaluationPrefix,
   iterationPrefix,
   metricsKey,
-  optimizerPrefix,
   ownerKey,
   parseAttempt,
   parsePhase,
@@ -40,8 +39,7 @@ describe("store layout", () => {
     [ownerKey("demo"), "runs/demo/owner.json"],
     [stateKey("demo"), "runs/demo/state.json"],
     [policyPrefix("demo", 42), "runs/demo/policies/000042/"],
-    [criticPrefix("demo", 42), "runs/demo/critics/000042/"],
-    [optimizerPrefix("demo", 42), "runs/demo/optimizers/000042/"],
+    [enginePrefix("demo", 42), "runs/demo/engine/000042/"],
     [manifestKey(policyPrefix("demo", 0)), "runs/demo/policies/000000/manifest.json"],
     [planKey(phase), "runs/demo/iterations/000042/plan.jsonl"],
     [closedKey(phase), "runs/demo/iterations/000042/closed.json"],
@@ -76,7 +74,7 @@ describe("store layout", () => {
 
   it("refuses numbers that would break the order of keys", () => {
     for (const number of [-1, 1.5, Number.NaN, 1_000_000])
-      for (const prefix of [policyPrefix, criticPrefix, optimizerPrefix, iterationPrefix])
+      for (const prefix of [policyPrefix, enginePrefix, iterationPrefix])
         expect(() => prefix("demo", number)).toThrow(InvariantError);
     expect(() => attemptPrefix(episode, 0)).toThrow("attempts are counted from 1");
     expect(() => rewardKey(attempt, "../x")).toThrow(InvariantError);

@@ -62,12 +62,9 @@ export function policyPrefix(run: string, version: number): string {
   return `${policiesPrefix(run)}${padded("policy version", version)}/`;
 }
 
-export function criticPrefix(run: string, version: number): string {
-  return `${runPrefix(run)}critics/${padded("critic version", version)}/`;
-}
-
-export function optimizerPrefix(run: string, version: number): string {
-  return `${runPrefix(run)}optimizers/${padded("optimizer version", version)}/`;
+/** State of the training engine: all that it needs beside the policy to go on from this version. */
+export function enginePrefix(run: string, version: number): string {
+  return `${runPrefix(run)}engine/${padded("engine version", version)}/`;
 }
 
 export function iterationPrefix(run: string, iteration: number): PhasePrefix {

@@ -1,6 +1,7 @@
 // A model from nothing: a tokenizer learned from the pool's own texts, random weights, and the plainest chat template.
 import { join } from "node:path";
 import type { SftConfig } from "../config/run-config.ts";
+import { type FileSet, filesInMemory } from "../files/content.ts";
 import { encodeModelFiles } from "../model/checkpoint.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { newConfigFile } from "../model/config-file.ts";
@@ -40,7 +41,7 @@ export async function newModelFiles(
   shape: NewModel,
   poolFolder: string,
   { seed }: Pick<SftConfig, "seed">,
-): Promise<Map<string, Uint8Array>> {
+): Promise<FileSet> {
   const config: ModelConfig = {
     architecture: "qwen3_moe",
     vocabSize: shape.vocabSize,
@@ -79,12 +80,12 @@ export async function newModelFiles(
     eos_token_id: SPECIAL_TOKENS.indexOf(END_OF_TURN),
     pad_token_id: SPECIAL_TOKENS.indexOf(PAD),
   };
-  const json = (value: unknown): Uint8Array => Buffer.from(`${JSON.stringify(value, undefined, 1)}\n`);
-  return new Map([
+  const json = (value: unknown): string => `${JSON.stringify(value, undefined, 1)}\n`;
+  return filesInMemory("the new model/", [
     ...encodeModelFiles(parameters, newConfigFile(config, "bfloat16", tokens), "bfloat16"),
-    ["generation_config.json", json({ ...tokens, do_sample: true, temperature: 1 })],
-    ["tokenizer.json", json(tokenizer)],
-    ["tokenizer_config.json", json(tokenizerConfig)],
+    { path: "generation_config.json", body: json({ ...tokens, do_sample: true, temperature: 1 }) },
+    { path: "tokenizer.json", body: json(tokenizer) },
+    { path: "tokenizer_config.json", body: json(tokenizerConfig) },
   ]);
 }
 

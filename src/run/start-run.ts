@@ -5,18 +5,19 @@ import { dirname, resolve } from "node:path";
 import { chatOptions } from "../agent/find-protocol.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
-import { decodeModelFiles, type Files } from "../model/checkpoint.ts";
-import { readLocalFiles, readStoredFiles, readTextFormat, writeStoredFiles } from "../model/model-folder.ts";
-import { assertFinite, type Head } from "../model/parameters.ts";
+import type { FileSet } from "../files/content.ts";
+import { checkModel, modelFiles } from "../model/checkpoint.ts";
+import { openLocalModel, readTextFormat } from "../model/model-folder.ts";
 import { encodeJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
 import { START } from "../task/pool.ts";
-import { criticPrefix, policyPrefix, runKey, stateKey } from "./keys.ts";
+import { runKey, stateKey } from "./keys.ts";
 import { newModelFiles } from "./new-model.ts";
 import { type RunRecord, readRun } from "./run-record.ts";
 import { createState, readState } from "./run-state.ts";
 import { openPlannablePool, storedPoolName } from "./stored-pool.ts";
+import { asCritic, openCritic, openPolicy, type Version, writeEngineState, writePolicy } from "./version.ts";
 
 export interface StartInput {
   readonly run: string;
@@ -43,32 +44,30 @@ export async function startRun(
   const config = withAbsolutePaths(written, dirname(resolve(configFile)));
   const pool = await openPlannablePool(config.tasks.pool, store);
   const policy = await firstPolicy(config, pool.folder, store);
-  const where = typeof config.policy === "string" ? config.policy : "the new model";
-  const model = decodeModelFiles(policy, "language", where);
-  assertFinite(model.parameters, where);
-  const { tokenizer, chat } = readTextFormat(policy, where, chatOptions(config.agent));
+  const model = await checkModel(policy, "language");
+  const { tokenizer, chat } = await readTextFormat(policy, chatOptions(config.agent));
   if (config.agent.summary !== undefined) chat.assertUserMessagesInARow();
-  if (tokenizer.vocabSize > model.config.vocabSize) {
+  if (tokenizer.vocabSize > model.vocabSize) {
     throw new InputError({
       what: "the tokenizer does not fit the model",
-      where,
-      expected: `at most ${model.config.vocabSize} tokens, got ${tokenizer.vocabSize}`,
+      where: policy.where,
+      expected: `at most ${model.vocabSize} tokens, got ${tokenizer.vocabSize}`,
     });
   }
-  if (config.agent.contextTokens > model.config.maxPositions) {
+  if (config.agent.contextTokens > model.maxPositions) {
     throw new InputError({
       what: "the context is longer than the model can be run with",
       where: "agent.contextTokens",
-      expected: `at most ${model.config.maxPositions}, got ${config.agent.contextTokens}`,
+      expected: `at most ${model.maxPositions}, got ${config.agent.contextTokens}`,
     });
   }
-  await writeStoredFiles(store, policyPrefix(run, 0), policy);
+  const first = { run, version: 0 };
   if (config.kind !== "sft" && config.training.critic.from !== undefined) {
-    const critic = await readSource(store, config.training.critic.from, criticPrefix);
-    const { parameters } = decodeModelFiles(critic, "value" satisfies Head, "training.critic.from");
-    assertFinite(parameters, "training.critic.from");
-    await writeStoredFiles(store, criticPrefix(run, 0), critic);
+    const critic = await readSource(store, config.training.critic.from, openSourceCritic);
+    await checkModel(critic, "value");
+    await writeEngineState(store, first, asCritic(await modelFiles(critic)));
   }
+  await writePolicy(store, first, await modelFiles(policy));
   if ((await store.head(stateKey(run))) === undefined) await createState(store, run, START);
   const record: RunRecord = {
     format: "t1-run-1",
@@ -114,8 +113,8 @@ function settingsOf(config: RunConfig): ReadonlyMap<string, string> {
   return settings;
 }
 
-function firstPolicy(config: RunConfig, poolFolder: string, store: ObjectStore): Promise<Files> {
-  if (config.policy !== undefined) return readSource(store, config.policy, policyPrefix);
+function firstPolicy(config: RunConfig, poolFolder: string, store: ObjectStore): Promise<FileSet> {
+  if (config.policy !== undefined) return readSource(store, config.policy, openPolicy);
   if (config.kind === "sft" && config.model !== undefined)
     return newModelFiles(config.model, poolFolder, config);
   throw new InputError({ what: "no model to start from", where: "policy", expected: "a model folder" });
@@ -124,11 +123,22 @@ function firstPolicy(config: RunConfig, poolFolder: string, store: ObjectStore):
 async function readSource(
   store: ObjectStore,
   source: NonNullable<RunConfig["policy"]>,
-  prefixOf: typeof policyPrefix,
-): Promise<Files> {
-  if (typeof source === "string") return readLocalFiles(source);
+  open: (store: ObjectStore, version: Version) => Promise<FileSet>,
+): Promise<FileSet> {
+  if (typeof source === "string") return openLocalModel(source);
   const version = source.version ?? (await readState(store, source.run)).state.policyPublished;
-  return readStoredFiles(store, prefixOf(source.run, version));
+  return open(store, { run: source.run, version });
+}
+
+async function openSourceCritic(store: ObjectStore, version: Version): Promise<FileSet> {
+  const critic = await openCritic(store, version);
+  if (critic !== undefined) return critic;
+  throw new InputError({
+    what: "no such critic",
+    where: `run ${version.run}, version ${version.version}`,
+    expected: "expected a version that was trained with a critic and is still kept",
+    fix: "take another version; keep.stateEvery says which stay",
+  });
 }
 
 function withAbsolutePaths(config: RunConfig, folder: string): RunConfig {

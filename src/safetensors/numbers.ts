@@ -1,6 +1,8 @@
-// Typed arrays out of raw tensors and back. Values are copied, since a tensor inside a file may lie unaligned.
+// Typed arrays out of raw tensors and back. Values are copied unless the tensor has a buffer of its own: inside a file it
+// may lie unaligned.
 import { InputError, InvariantError } from "../failure/errors.ts";
-import type { RawTensor, SafetensorsFile, TensorDType } from "./format.ts";
+import { PIECE_BYTES } from "../files/content.ts";
+import type { RawTensor, SafetensorsFile, TensorDType, TensorSource } from "./format.ts";
 
 type ArrayOf = {
   F64: Float64Array;
@@ -12,7 +14,7 @@ type ArrayOf = {
 };
 export type PlainDType = keyof ArrayOf;
 
-const CONSTRUCTOR: { [D in PlainDType]: new (buffer: ArrayBuffer) => ArrayOf[D] } = {
+const CONSTRUCTOR: { [D in PlainDType]: new (buffer: ArrayBufferLike) => ArrayOf[D] } = {
   F64: Float64Array,
   F32: Float32Array,
   I64: BigInt64Array,
@@ -27,13 +29,21 @@ export function tensorArray<D extends PlainDType>(
   name: string,
   dtype: D,
 ): { readonly data: ArrayOf[D]; readonly shape: readonly number[] } {
-  const tensor = requireTensor(file, name);
+  return arrayOf(requireTensor(file, name), name, dtype);
+}
+
+/** The values of a tensor, which must be of `dtype`. @throws InputError when it is of another type */
+export function arrayOf<D extends PlainDType>(
+  tensor: RawTensor,
+  name: string,
+  dtype: D,
+): { readonly data: ArrayOf[D]; readonly shape: readonly number[] } {
   if (tensor.dtype !== dtype)
     throw new InputError({
       what: `tensor ${name} has the wrong type`,
       expected: `expected ${dtype}, got ${tensor.dtype}`,
     });
-  return { data: copyArray(tensor, dtype), shape: tensor.shape };
+  return { data: toArray(tensor, dtype), shape: tensor.shape };
 }
 
 /** Any floating-point tensor widened to (or rounded to) single precision. */
@@ -41,11 +51,18 @@ export function tensorFloats(
   file: SafetensorsFile,
   name: string,
 ): { readonly data: Float32Array; readonly shape: readonly number[] } {
-  const tensor = requireTensor(file, name);
+  return floatsOf(requireTensor(file, name), name);
+}
+
+/** Any floating-point tensor in single precision. @throws InputError for other types */
+export function floatsOf(
+  tensor: RawTensor,
+  name: string,
+): { readonly data: Float32Array; readonly shape: readonly number[] } {
   const { dtype, shape } = tensor;
-  if (dtype === "F32") return { data: copyArray(tensor, dtype), shape };
-  if (dtype === "F64") return { data: Float32Array.from(copyArray(tensor, dtype)), shape };
-  if (dtype === "BF16") return { data: fromBf16(new Uint16Array(copyBytes(tensor.bytes))), shape };
+  if (dtype === "F32") return { data: toArray(tensor, dtype), shape };
+  if (dtype === "F64") return { data: Float32Array.from(toArray(tensor, dtype)), shape };
+  if (dtype === "BF16") return { data: fromBf16(new Uint16Array(ownBuffer(tensor.bytes))), shape };
   throw new InputError({
     what: `tensor ${name} has the wrong type`,
     expected: `expected F32, F64 or BF16, got ${dtype}`,
@@ -58,8 +75,15 @@ export function rawTensor(dtype: PlainDType, shape: readonly number[], data: Arr
   return { dtype, shape, bytes: new Uint8Array(data.buffer, data.byteOffset, data.byteLength) };
 }
 
-export function rawBf16(shape: readonly number[], values: Float32Array): RawTensor {
-  return { dtype: "BF16", shape, bytes: new Uint8Array(toBf16(values).buffer) };
+/** A tensor that is rounded to bfloat16 piece by piece while it is written. */
+export function bf16Source(shape: readonly number[], values: Float32Array): TensorSource {
+  return { dtype: "BF16", shape, pieces: () => bf16Pieces(values) };
+}
+
+function* bf16Pieces(values: Float32Array): Generator<Uint8Array> {
+  const step = PIECE_BYTES / 2;
+  for (let start = 0; start < values.length; start += step)
+    yield new Uint8Array(toBf16(values.subarray(start, start + step)).buffer);
 }
 
 /** bfloat16 is the upper half of a single; widening is exact. */
@@ -90,11 +114,11 @@ function requireTensor(file: SafetensorsFile, name: string): RawTensor {
   return tensor;
 }
 
-function copyArray<D extends PlainDType & TensorDType>({ bytes }: RawTensor, dtype: D): ArrayOf[D] {
-  return new CONSTRUCTOR[dtype](copyBytes(bytes));
+function toArray<D extends PlainDType & TensorDType>({ bytes }: RawTensor, dtype: D): ArrayOf[D] {
+  return new CONSTRUCTOR[dtype](ownBuffer(bytes));
 }
 
-/** A copy of exactly these bytes. `slice` would not do: on a Buffer it is a view of the whole file. */
-function copyBytes(bytes: Uint8Array): ArrayBuffer {
-  return new Uint8Array(bytes).buffer;
+/** `slice` would not do as a copy: on a Buffer it is a view of the whole file. */
+function ownBuffer(bytes: Uint8Array): ArrayBufferLike {
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes.buffer : new Uint8Array(bytes).buffer;
 }

@@ -7,12 +7,13 @@ import { access, type FileHandle, link, open, realpath, rename, stat, unlink } f
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { InputError } from "../failure/errors.ts";
+import { type ByteSource, type Content, PIECE_BYTES, toSource } from "../files/content.ts";
 import { attributeFileError, hasCode } from "../files/file-errors.ts";
 import { withFileLock } from "../files/file-lock.ts";
 import { linkIfFree, makeFolder, syncFolder, unlinkIfPresent } from "../files/file-steps.ts";
 import { makeFolders } from "../files/make-folders.ts";
-import { sha256 } from "../files/sha256.ts";
-import { CHUNK_BYTES, folderOfThisProcess, removeLeftovers, withTemporary } from "../files/temporary-file.ts";
+import { digestOf, sha256 } from "../files/sha256.ts";
+import { folderOfThisProcess, removeLeftovers, withTemporary } from "../files/temporary-file.ts";
 import {
   attributeOpenError,
   changedByHand,
@@ -89,7 +90,7 @@ class FileStore implements ObjectStore {
 
   async prepare(): Promise<void> {
     await this.#makePrivateFolders();
-    await withTemporary(this.#temporary, new Uint8Array(1), async ({ path }) => {
+    await withTemporary(this.#temporary, toSource(new Uint8Array(1)), async ({ path }) => {
       await link(path, `${path}-link`);
       await unlink(`${path}-link`);
       await withFileLock(`${path}-lock`, { waitMs: LOCK_WAIT_MS }, async () => {});
@@ -108,19 +109,12 @@ class FileStore implements ObjectStore {
 
   async *stream(key: string): AsyncGenerator<Uint8Array> {
     const path = this.#pathOf(key);
-    let file: FileHandle | undefined;
     try {
-      file = await this.#openObject(path);
+      const file = await this.#openObject(path);
       if (file === undefined) throw missing(this.url, key);
-      for (;;) {
-        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES);
-        if (bytesRead === 0) return;
-        yield buffer.subarray(0, bytesRead);
-      }
+      yield* piecesOf(file);
     } catch (error) {
       throw attributeFileError(error, "get", path);
-    } finally {
-      await file?.close();
     }
   }
 
@@ -134,14 +128,14 @@ class FileStore implements ObjectStore {
     }
   }
 
-  async put(key: string, body: Uint8Array | string, condition: PutCondition): Promise<PutResult> {
+  async put(key: string, body: Content, condition: PutCondition): Promise<PutResult> {
     const path = this.#pathOf(key);
-    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    const content = toSource(body);
     try {
       return await this.#againIfFolderVanishes(() =>
         "ifNoneMatch" in condition
-          ? this.#create(path, bytes)
-          : this.#replace(key, path, bytes, condition.ifMatch),
+          ? this.#create(path, content)
+          : this.#replace(key, path, content, condition.ifMatch),
       );
     } catch (error) {
       throw attributeFileError(error, "put", path);
@@ -186,7 +180,7 @@ class FileStore implements ObjectStore {
       const body = Buffer.allocUnsafeSlow(size); // not a piece of a shared pool: its buffer is the object alone
       const hash = createHash("sha256");
       for (let start = 0; start < size; ) {
-        const { bytesRead } = await file.read(body, start, Math.min(CHUNK_BYTES, size - start));
+        const { bytesRead } = await file.read(body, start, Math.min(PIECE_BYTES, size - start));
         if (bytesRead === 0) throw changedByHand(path, size, start);
         hash.update(body.subarray(start, start + bytesRead));
         start += bytesRead;
@@ -197,16 +191,16 @@ class FileStore implements ObjectStore {
     }
   }
 
-  async #create(path: string, bytes: Uint8Array): Promise<PutResult> {
+  async #create(path: string, content: ByteSource): Promise<PutResult> {
     // Most conflicts are a stage that runs again; then nothing needs to be written.
-    const result = (await this.#isTaken(path)) ? LOST : await this.#link(path, bytes);
+    const result = (await this.#isTaken(path)) ? LOST : await this.#link(path, content);
     // The loser syncs too: the winner may not have done so yet, or died before it did.
     await syncFolder(dirname(path));
     return result;
   }
 
-  #link(path: string, bytes: Uint8Array): Promise<PutResult> {
-    return withTemporary(this.#temporary, bytes, async temporary => {
+  #link(path: string, content: ByteSource): Promise<PutResult> {
+    return withTemporary(this.#temporary, content, async temporary => {
       await this.#folders.make(dirname(path));
       if (await linkIfFree(temporary.path, path)) return { written: true, etag: temporary.sha256 };
       await this.#isTaken(path); // throws when it is a folder that has the place
@@ -214,11 +208,11 @@ class FileStore implements ObjectStore {
     });
   }
 
-  async #replace(key: string, path: string, bytes: Uint8Array, etag: string): Promise<PutResult> {
-    if ((await this.#etagOf(key, path)) !== etag) return LOST;
-    return withTemporary(this.#temporary, bytes, temporary =>
+  async #replace(key: string, path: string, content: ByteSource, etag: string): Promise<PutResult> {
+    if ((await this.#etagOf(path)) !== etag) return LOST;
+    return withTemporary(this.#temporary, content, temporary =>
       this.#locked(key, async () => {
-        if ((await this.#etagOf(key, path)) !== etag) return LOST;
+        if ((await this.#etagOf(path)) !== etag) return LOST;
         await rename(temporary.path, path);
         await syncFolder(dirname(path));
         return { written: true, etag: temporary.sha256 };
@@ -234,8 +228,9 @@ class FileStore implements ObjectStore {
     });
   }
 
-  async #etagOf(key: string, path: string): Promise<string | undefined> {
-    return (await this.#read(key, path))?.etag;
+  async #etagOf(path: string): Promise<string | undefined> {
+    const file = await this.#openObject(path);
+    return file === undefined ? undefined : (await digestOf(piecesOf(file))).sha256;
   }
 
   #locked<Result>(key: string, action: () => Promise<Result>): Promise<Result> {
@@ -288,6 +283,19 @@ class FileStore implements ObjectStore {
     await makeFolder(this.#locks);
     await makeFolder(dirname(this.#temporary));
     await makeFolder(this.#temporary);
+  }
+}
+
+/** The rest of an open file, which is closed at its end or when the reader stops. */
+async function* piecesOf(file: FileHandle): AsyncGenerator<Uint8Array> {
+  try {
+    for (;;) {
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(PIECE_BYTES), 0, PIECE_BYTES);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
   }
 }
 

@@ -1,5 +1,6 @@
 // The contract of every store: objects under keys, written once or by compare-and-swap. Stages hand each other keys
 // of this store, never data. One contract suite (test/contracts/object-store.ts) runs over every implementation.
+import type { Content } from "../files/content.ts";
 
 /** What a conditional write asks for: that the key is free, or that it still holds the version read before. */
 export type PutCondition = { readonly ifNoneMatch: "*" } | { readonly ifMatch: string };
@@ -40,7 +41,8 @@ export interface ObjectStore {
   /** Bytes of a large object, in order. @throws InputError when there is no such object */
   stream(key: string): AsyncIterable<Uint8Array>;
   head(key: string): Promise<ObjectHead | undefined>;
-  put(key: string, body: Uint8Array | string, condition: PutCondition): Promise<PutResult>;
+  /** @param body a source is read from its beginning again for every try, and never held whole in memory */
+  put(key: string, body: Content, condition: PutCondition): Promise<PutResult>;
   /** Every object whose key starts with `prefix`, in ascending key order (byte order of UTF-8). */
   list(prefix: string): AsyncIterable<ObjectHead>;
   /** Names of the folders directly below a prefix (`""` or one that ends in a slash) that hold objects, in byte order. */

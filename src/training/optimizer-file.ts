@@ -1,11 +1,16 @@
 // Optimizer state on disk: single-precision parameters and moments of one network, enough to go on byte for byte.
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
+import { type ByteSource, cut } from "../files/content.ts";
 import type { Model } from "../model/checkpoint.ts";
 import { assertParameters, type Head } from "../model/parameters.ts";
-import { decodeSafetensors, encodeSafetensors, type RawTensor } from "../safetensors/format.ts";
-import { rawTensor, tensorArray } from "../safetensors/numbers.ts";
-import type { Moments } from "../tensor/adamw.ts";
+import {
+  openSafetensors,
+  type RawTensor,
+  safetensorsSource,
+  type TensorSource,
+} from "../safetensors/format.ts";
+import { arrayOf, rawTensor } from "../safetensors/numbers.ts";
 import type { NetworkState } from "./onnx/network.ts";
 
 const FORMAT = "t1-optimizer-1";
@@ -15,42 +20,57 @@ const Metadata = z.object({ format: z.literal(FORMAT), step: z.coerce.number().i
 export function encodeNetworkState(
   { parameters, moments, step }: NetworkState,
   { withParameters }: { readonly withParameters: boolean },
-): Uint8Array {
-  const tensors = [...parameters].flatMap(([name, { shape, data }]): [string, RawTensor][] => {
-    const { first, second } = moments.get(name) ?? zeroMoments(data.length);
-    const moment: [string, RawTensor][] = [
-      [`first.${name}`, rawTensor("F32", shape, first)],
-      [`second.${name}`, rawTensor("F32", shape, second)],
+): ByteSource {
+  const tensors = [...parameters].flatMap(([name, { shape, data }]) => {
+    const { first, second } = moments.get(name) ?? {};
+    const own: readonly (readonly [string, RawTensor | TensorSource])[] = [
+      [`parameter.${name}`, rawTensor("F32", shape, data)],
+      [`first.${name}`, first === undefined ? zeros(shape) : rawTensor("F32", shape, first)],
+      [`second.${name}`, second === undefined ? zeros(shape) : rawTensor("F32", shape, second)],
     ];
-    return withParameters ? [[`parameter.${name}`, rawTensor("F32", shape, data)], ...moment] : moment;
+    return withParameters ? own : own.slice(1);
   });
-  return encodeSafetensors(tensors, { format: FORMAT, step: `${step}` });
+  return safetensorsSource(tensors, { format: FORMAT, step: `${step}` });
 }
 
 /**
- * @param model gives the parameters where the file has none
+ * @param model gives config and names, and the parameters where the file has none
+ * @param where what the file is called in errors
  * @throws InputError when the file is broken or belongs to another model
  */
-export function decodeNetworkState(bytes: Uint8Array, model: Model, head: Head, where: string): NetworkState {
-  const file = decodeSafetensors(bytes, where);
+export async function decodeNetworkState(
+  source: ByteSource,
+  model: Model,
+  head: Head,
+  where: string,
+): Promise<NetworkState> {
+  const file = await openSafetensors(source, where);
   const metadata = Metadata.safeParse(file.metadata);
   if (!metadata.success)
     throw new InputError({ what: "not an optimizer state", where, expected: `metadata format ${FORMAT}` });
-  const hasParameters = [...file.tensors.keys()].some(name => name.startsWith("parameter."));
+  const arrays = new Map<string, { readonly data: Float32Array; readonly shape: readonly number[] }>();
+  for await (const [name, tensor] of file.tensors()) arrays.set(name, arrayOf(tensor, name, "F32"));
+  const read = (name: string) => {
+    const found = arrays.get(name);
+    if (found !== undefined) return found;
+    throw new InputError({ what: `tensor ${name} is missing`, where, expected: "the state of this model" });
+  };
   const names = [...model.parameters.keys()];
-  const read = (part: string, name: string) => tensorArray(file, `${part}.${name}`, "F32");
+  const hasParameters = [...arrays.keys()].some(name => name.startsWith("parameter."));
   const parameters = hasParameters
-    ? new Map(names.map(name => [name, read("parameter", name)] as const))
+    ? new Map(names.map(name => [name, read(`parameter.${name}`)] as const))
     : model.parameters;
   assertParameters(parameters, model.config, head, where);
   const moments = new Map(
     names.map(
-      name => [name, { first: read("first", name).data, second: read("second", name).data }] as const,
+      name => [name, { first: read(`first.${name}`).data, second: read(`second.${name}`).data }] as const,
     ),
   );
   return { config: model.config, parameters, moments, step: metadata.data.step };
 }
 
-function zeroMoments(length: number): Moments {
-  return { first: new Float32Array(length), second: new Float32Array(length) };
+/** Made only while they are written: without a step of training, moments would take twice the model's memory. */
+function zeros(shape: readonly number[]): TensorSource {
+  const count = shape.reduce((product, dim) => product * dim, 1);
+  return { dtype: "F32", shape, pieces: () => cut(new Uint8Array(4 * count)) };
 }

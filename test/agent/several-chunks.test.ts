@@ -1,10 +1,11 @@
 // What training makes of an episode of several chunks: each is trained under the episode's reward, and one that is not
 // to be trained never reaches it.
-import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../src/files/sha256.ts";
 import { loadBatch } from "../../src/learning/load-batch.ts";
-import { decodeModelFiles } from "../../src/model/checkpoint.ts";
+import { type Model, readModel } from "../../src/model/checkpoint.ts";
+import { openLocalModel } from "../../src/model/model-folder.ts";
 import { criticFromActor } from "../../src/model/parameters.ts";
 import { routeLayout } from "../../src/model/routing.ts";
 import { arraysKey, attemptPrefix, episodePrefix, iterationPrefix } from "../../src/run/keys.ts";
@@ -21,20 +22,17 @@ import { TokenStream } from "../../src/trajectory/stream.ts";
 import { temporaryFolder } from "../store/temporary-store.ts";
 
 const FOLDER = new URL("../fixtures/qwen3moe/replay_norm/", import.meta.url);
-const read = (file: string) => [file, readFileSync(new URL(file, FOLDER))] as const;
+const { config } = await freshModel();
 
 function layoutOfModel(): RouteLayout {
-  const layout = routeLayout(readModel().config);
+  const layout = routeLayout(config);
   if (layout === undefined) throw new Error("a model with experts");
   return layout;
 }
 
-function readModel() {
-  return decodeModelFiles(
-    new Map([read("config.json"), read("model.safetensors")]),
-    "language",
-    "replay_norm",
-  );
+/** Training changes the arrays in place. */
+async function freshModel(): Promise<Model> {
+  return readModel(await openLocalModel(fileURLToPath(FOLDER)), "language");
 }
 
 function answer(
@@ -67,7 +65,7 @@ function twoChunks(layout: RouteLayout): [Chunk, Chunk] {
 }
 
 async function train(episodes: readonly TrainingEpisode[], truncation: Truncation) {
-  const model = readModel();
+  const model = await freshModel();
   const fresh = { moments: new Map(), step: 0 };
   const actor = new Network({ ...model, ...fresh });
   const critic = new Network({

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
-import { optimizerPrefix, policyPrefix } from "../../src/run/keys.ts";
+import { enginePrefix, policyPrefix } from "../../src/run/keys.ts";
 import { liveOwner } from "../../src/run/owner-lease.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { checkFinishedRun } from "../run/check-store.ts";
@@ -80,7 +80,7 @@ describe("a run that is killed again and again", () => {
       execFileSync("cp", ["-r", tiny.store, again]);
       const run = join(again, "runs/killed");
       // As if the runner had died while it trained this version.
-      for (const kind of ["policies", "critics", "optimizers"]) {
+      for (const kind of ["policies", "engine"]) {
         for (const name of readdirSync(join(run, kind)))
           if (Number(name) >= version) rmSync(join(run, kind, name), { recursive: true });
       }
@@ -96,7 +96,7 @@ describe("a run that is killed again and again", () => {
         await train({ run: "killed", iteration: ${version - 1} }, { store: await openStore(${JSON.stringify(again)}), sessions: new Sessions({ threads: 2 }) });
       `;
       execFileSync(process.execPath, ["--input-type=module", "-e", code]);
-      for (const prefix of [policyPrefix("killed", version), optimizerPrefix("killed", version)]) {
+      for (const prefix of [policyPrefix("killed", version), enginePrefix("killed", version)]) {
         const manifest = (store: string): string =>
           readFileSync(join(store, prefix, "manifest.json"), "utf8");
         expect(manifest(again), `version ${version}`).toBe(manifest(tiny.store));

@@ -1,11 +1,12 @@
 // Checkpoints of runs in transformers, which most people load them with. T1_PYTHON names a Python that has torch,
 // transformers 5 and safetensors.
 import { execFile } from "node:child_process";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { decodeModelFiles } from "../../src/model/checkpoint.ts";
+import { readModel } from "../../src/model/checkpoint.ts";
+import { openLocalModel } from "../../src/model/model-folder.ts";
 import { buildPackedGraph, packedFeeds } from "../../src/model/packed-graph.ts";
 import { packSequences } from "../../src/model/packing.ts";
 import { policyPrefix } from "../../src/run/keys.ts";
@@ -50,8 +51,7 @@ describe.skipIf(python === undefined)(`the checkpoint of a run in transformers${
 
 /** [N, V] of our training graph. */
 async function logitsOf(folder: string): Promise<Float32Array> {
-  const files = new Map(readdirSync(folder).map(name => [name, readFileSync(join(folder, name))] as const));
-  const { config, parameters } = decodeModelFiles(files, "language", folder);
+  const { config, parameters } = await readModel(await openLocalModel(folder), "language");
   const { graph, head } = buildPackedGraph(config, { head: "language", replay: false });
   graph.output("logits", head);
   const everyRow = Int32Array.from(TOKENS, (_, row) => row);

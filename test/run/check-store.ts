@@ -3,18 +3,12 @@ import { expect } from "vitest";
 import { readClosed } from "../../src/rollout/close.ts";
 import { readPlan } from "../../src/rollout/plan.ts";
 import { listAttempts, readAdmitted } from "../../src/run/claim.ts";
-import {
-  attemptPrefix,
-  episodeKey,
-  episodePrefix,
-  iterationPrefix,
-  policyPrefix,
-} from "../../src/run/keys.ts";
+import { attemptPrefix, episodeKey, episodePrefix, iterationPrefix } from "../../src/run/keys.ts";
 import { EpisodeRecord } from "../../src/run/records.ts";
 import { readRun } from "../../src/run/run-record.ts";
 import { readState } from "../../src/run/run-state.ts";
+import { verifyVersion } from "../../src/run/version.ts";
 import { readJson } from "../../src/store/json.ts";
-import { readManifest, verifyFolder } from "../../src/store/manifest.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 
 /** @returns how many attempts were begun and never recorded */
@@ -50,8 +44,6 @@ export async function checkFinishedRun(store: ObjectStore, run: string): Promise
   }
   // Tasks were taken evenly: the pool's cursor neither skipped nor repeated.
   expect(Math.max(...seen.values()) - Math.min(...seen.values())).toBeLessThanOrEqual(1);
-  const manifest = await readManifest(store, policyPrefix(run, iterations));
-  if (manifest === undefined) throw new Error("the last policy is not whole");
-  await verifyFolder(store, policyPrefix(run, iterations), manifest);
+  await verifyVersion(store, { run, version: iterations });
   return interrupted;
 }

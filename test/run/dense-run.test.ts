@@ -2,8 +2,10 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readWhole, toSource } from "../../src/files/content.ts";
 import { readMetrics } from "../../src/learning/metrics.ts";
-import { CONFIG_FILE, decodeModelFiles, encodeModelFiles } from "../../src/model/checkpoint.ts";
+import { CONFIG_FILE, encodeModelFiles, readModel } from "../../src/model/checkpoint.ts";
+import { openLocalModel } from "../../src/model/model-folder.ts";
 import { criticFromActor } from "../../src/model/parameters.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
@@ -23,7 +25,7 @@ describe("a run of a dense model", () => {
 
   it("trains by PPO; the gap is that of the model as it is, since there are no routes", async () => {
     // Random answers earn nothing, and a fresh critic expects nothing: only one that errs gives the policy a gradient.
-    writeCritic(join(tiny.folder, "critic"));
+    await writeCritic(join(tiny.folder, "critic"));
     const words = ["run", "start", tiny.config, "--name", "dense", "--local", tiny.store];
     const settings = ["--set", "training.critic.from=critic", "--set", "training.critic.onlyIterations=0"];
     const { code, stderr } = await t1(...words, ...settings);
@@ -75,11 +77,8 @@ describe("a run of a dense model", () => {
 });
 
 /** The saved model as a critic whose values are random. */
-function writeCritic(folder: string): void {
-  const files = new Map(
-    [CONFIG_FILE, "model.safetensors"].map(name => [name, readFileSync(join(SAVED, name))] as const),
-  );
-  const { config, parameters } = decodeModelFiles(files, "language", SAVED);
+async function writeCritic(folder: string): Promise<void> {
+  const { config, parameters } = await readModel(await openLocalModel(SAVED), "language");
   const critic = criticFromActor(config, parameters);
   const random = new RandomStream(deriveSeed("dense critic"));
   const head = critic.get("value_head.weight")?.data ?? new Float32Array();
@@ -88,6 +87,6 @@ function writeCritic(folder: string): void {
   });
   mkdirSync(folder);
   const configFile = readFileSync(join(SAVED, CONFIG_FILE));
-  for (const [name, bytes] of encodeModelFiles(critic, configFile, "float32"))
-    writeFileSync(join(folder, name), bytes);
+  for (const { path, body } of encodeModelFiles(critic, configFile, "float32"))
+    writeFileSync(join(folder, path), await readWhole(toSource(body)));
 }

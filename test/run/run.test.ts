@@ -157,9 +157,9 @@ describe("a run", () => {
     expect(code, stderr).toBe(0);
     const weights = (path: string): Buffer =>
       readFileSync(join(tiny.store, "runs", path, "model.safetensors"));
-    expect(weights("warmed/critics/000000").equals(weights("warm/critics/000001"))).toBe(true);
+    expect(weights("warmed/engine/000000/critic").equals(weights("warm/engine/000001/critic"))).toBe(true);
     // Moments start anew: there is no optimizer state of version 0.
-    expect(existsSync(join(tiny.store, "runs/warmed/optimizers/000000"))).toBe(false);
+    expect(existsSync(join(tiny.store, "runs/warmed/engine/000000/actor.safetensors"))).toBe(false);
   });
 
   it("with the straggler rule takes the first that finish, and says who was cut", async () => {

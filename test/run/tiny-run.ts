@@ -50,8 +50,8 @@ export async function makeTinyRun({
   }
   const model = join(folder, "model");
   mkdirSync(model);
-  for (const [name, bytes] of await newModelFiles(MODEL, pool, { seed: 0 }))
-    writeFileSync(join(model, name), bytes);
+  const files = await newModelFiles(MODEL, pool, { seed: 0 });
+  for (const name of files.names) writeFileSync(join(model, name), await files.read(name));
   if (weights !== undefined)
     cpSync(join(import.meta.dirname, "../fixtures", weights), model, { recursive: true });
   const config = join(folder, "run.yaml");

@@ -1,18 +1,18 @@
 // A store with two policies of one small model, for tests of samplers.
-import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { decodeModelFiles, encodeModelFiles } from "../../src/model/checkpoint.ts";
+import { encodeModelFiles, readModel } from "../../src/model/checkpoint.ts";
 import type { ModelConfig } from "../../src/model/config.ts";
 import { newConfigFile } from "../../src/model/config-file.ts";
-import { writeStoredFiles } from "../../src/model/model-folder.ts";
+import { openLocalModel } from "../../src/model/model-folder.ts";
 import { randomParameters } from "../../src/model/parameters.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
 import { policyPrefix } from "../../src/run/keys.ts";
 import type { PolicyReference } from "../../src/sampler/sampler.ts";
 import { openFileStore } from "../../src/store/file-store.ts";
+import { writeFolder } from "../../src/store/manifest.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 
 export interface StoredPolicies {
@@ -31,7 +31,7 @@ export async function storePolicy(
 ): Promise<void> {
   const parameters = randomParameters(config, new RandomStream(deriveSeed(policy.prefix)));
   for (const { data } of parameters.values()) data.set(data.map(change));
-  await writeStoredFiles(
+  await writeFolder(
     store,
     policy.prefix,
     encodeModelFiles(parameters, newConfigFile(config, "float32", {}), "float32"),
@@ -43,10 +43,7 @@ export async function storePolicies(fixture = "qwen3moe/sparse_step2"): Promise<
   const from = join(import.meta.dirname, "../fixtures", fixture);
   const folder = await mkdtemp(join(tmpdir(), "t1-policies-"));
   const store = await openFileStore(folder);
-  const files = new Map(
-    ["config.json", "model.safetensors"].map(name => [name, readFileSync(join(from, name))] as const),
-  );
-  const first = decodeModelFiles(files, "language", from);
+  const first = await readModel(await openLocalModel(from), "language");
   const { config } = first;
   const second = {
     config,
@@ -57,7 +54,7 @@ export async function storePolicies(fixture = "qwen3moe/sparse_step2"): Promise<
     policy: { version: index + 1, prefix: policyPrefix("demo", index + 1) },
   }));
   for (const { model, policy } of policies)
-    await writeStoredFiles(
+    await writeFolder(
       store,
       policy.prefix,
       encodeModelFiles(model.parameters, newConfigFile(config, "float32", {}), "float32"),

@@ -12,18 +12,17 @@ import { readAdmitted } from "../../src/run/claim.ts";
 import {
   attemptPrefix,
   auditKey,
-  criticPrefix,
+  enginePrefix,
   episodeKey,
   episodePrefix,
   iterationPrefix,
   metricsKey,
-  optimizerPrefix,
   policyPrefix,
 } from "../../src/run/keys.ts";
 import { EpisodeRecord } from "../../src/run/records.ts";
 import { readState } from "../../src/run/run-state.ts";
 import { readJson } from "../../src/store/json.ts";
-import { readManifest } from "../../src/store/manifest.ts";
+import { manifestKey } from "../../src/store/manifest.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { Sessions } from "../../src/training/onnx/network.ts";
 
@@ -68,8 +67,8 @@ export async function checkStormyIteration(store: ObjectStore, run: string): Pro
  */
 export async function checkTrainedOnAdmittedOnly(store: ObjectStore, run: string): Promise<void> {
   const phase = iterationPrefix(run, 0);
-  const trained = [policyPrefix(run, 1), criticPrefix(run, 1), optimizerPrefix(run, 1)];
-  const before = await Promise.all(trained.map(prefix => readManifest(store, prefix)));
+  const trained = [policyPrefix(run, 1), enginePrefix(run, 1)];
+  const before = await Promise.all(trained.map(async prefix => (await store.get(manifestKey(prefix)))?.body));
   const remove = (key: string) => rmSync(fileURLToPath(`${store.url}/${key}`), { recursive: true });
   for (const { episode } of await readPlan(store, phase)) {
     const prefix = episodePrefix(phase, episode);
@@ -81,7 +80,7 @@ export async function checkTrainedOnAdmittedOnly(store: ObjectStore, run: string
   for (const prefix of trained) remove(prefix);
   await using sessions = new Sessions({ threads: 2, device: "cpu" });
   await train({ run, iteration: 0 }, { store, sessions });
-  const after = await Promise.all(trained.map(prefix => readManifest(store, prefix)));
+  const after = await Promise.all(trained.map(async prefix => (await store.get(manifestKey(prefix)))?.body));
   expect(after).toEqual(before);
   expect(before).not.toContain(undefined);
 }

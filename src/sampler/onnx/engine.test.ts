@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { decodeModelFiles, type Model } from "../../model/checkpoint.ts";
+import { type Model, readModel } from "../../model/checkpoint.ts";
+import { openLocalModel } from "../../model/model-folder.ts";
 import { buildPackedGraph, packedFeeds } from "../../model/packed-graph.ts";
 import { packSequences } from "../../model/packing.ts";
 import { deriveSeed } from "../../random/seed.ts";
@@ -17,12 +17,7 @@ const FOLDER = `${import.meta.dirname}/../../../test/fixtures/qwen3moe/sparse_st
 const SAMPLING = { temperature: 1, topP: 1, topK: 0 };
 const NO_STOP: readonly number[] = [];
 
-function loadModel(): Model {
-  const files = ["config.json", "model.safetensors"].map(
-    name => [name, readFileSync(`${FOLDER}/${name}`)] as const,
-  );
-  return decodeModelFiles(new Map(files), "language", FOLDER);
-}
+const model = await readModel(await openLocalModel(FOLDER), "language");
 
 /** Log-probs and routes of one stream under the training graph. */
 async function score({ config, parameters }: Model, tokens: Int32Array, temperature: number) {
@@ -53,7 +48,6 @@ async function score({ config, parameters }: Model, tokens: Int32Array, temperat
 }
 
 describe("sampling engine", () => {
-  const model = loadModel();
   let engine: Engine;
 
   beforeAll(async () => {
@@ -230,7 +224,6 @@ describe("sampling engine", () => {
 const BAD = 77;
 
 describe("an engine whose computation throws", () => {
-  const model = loadModel();
   afterEach(() => {
     vi.restoreAllMocks();
   });
@@ -306,7 +299,6 @@ describe("an engine whose computation throws", () => {
 });
 
 describe("a policy whose numbers are none", () => {
-  const model = loadModel();
   it.each([Number.NaN, Number.POSITIVE_INFINITY])(
     "is refused by name and never sampled: a weight of %s",
     async value => {

@@ -2,7 +2,8 @@
 // sandboxes. Loads the policy that a request names from the store, once per version.
 import { parentPort, workerData } from "node:worker_threads";
 import { toErrorMessage } from "../../failure/error-message.ts";
-import { readModelFolder } from "../../model/model-folder.ts";
+import { readModel } from "../../model/checkpoint.ts";
+import { openStoredModel } from "../../model/model-folder.ts";
 import { openStore } from "../../store/open-store.ts";
 import { gaveUp } from "../gave-up.ts";
 import type { GenerateRequest, PolicyReference } from "../sampler.ts";
@@ -39,7 +40,7 @@ function submit(
  */
 async function engineFor({ prefix, version }: PolicyReference): Promise<Engine> {
   if (loaded?.prefix === prefix) return loaded.engine;
-  const model = await readModelFolder(store, prefix, "language");
+  const model = await readModel(await openStoredModel(store, prefix), "language");
   if (loaded !== undefined && JSON.stringify(loaded.engine.config) === JSON.stringify(model.config)) {
     await loaded.engine.useWeights(model, version);
     loaded = { prefix, engine: loaded.engine };

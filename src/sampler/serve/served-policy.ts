@@ -1,8 +1,9 @@
 // Which weights are served. While they change, new requests wait; those under way end with the weights they began
 // with, since the sampler changes only between answers.
 import { InputError } from "../../failure/errors.ts";
+import { readModelConfig } from "../../model/checkpoint.ts";
 import type { ModelConfig } from "../../model/config.ts";
-import { readStoredConfig } from "../../model/model-folder.ts";
+import { openStoredModel } from "../../model/model-folder.ts";
 import type { ObjectStore } from "../../store/object-store.ts";
 import type { PolicyReference, Sampler } from "../sampler.ts";
 
@@ -58,7 +59,7 @@ export class ServedPolicy {
         where: policy.prefix,
         expected: `expected version ${served.version}, which it has here, got ${policy.version}`,
       });
-    const config = await readStoredConfig(this.#store, policy.prefix);
+    const config = await readModelConfig(await openStoredModel(this.#store, policy.prefix));
     // Proves that the weights load and answer, before any driver waits for them.
     await this.#sampler.generate({
       tokens: Int32Array.of(0),

@@ -8,7 +8,8 @@ import {
   ListObjectsV2Command,
   type ListObjectsV2CommandOutput,
 } from "@aws-sdk/client-s3";
-import { InputError, InvariantError } from "../../failure/errors.ts";
+import { InputError } from "../../failure/errors.ts";
+import { type Content, toSource } from "../../files/content.ts";
 import { assertKey, assertPrefix } from "../object-key.ts";
 import type { ObjectHead, ObjectStore, PutCondition, PutResult, StoredObject } from "../object-store.ts";
 import { type OpenObject, openObject, readObject } from "./read-object.ts";
@@ -103,13 +104,11 @@ class S3Store implements ObjectStore {
     });
   }
 
-  async put(key: string, body: Uint8Array | string, condition: PutCondition): Promise<PutResult> {
+  async put(key: string, body: Content, condition: PutCondition): Promise<PutResult> {
     const place = this.#placeOf(key);
-    const bytes = typeof body === "string" ? Buffer.from(body) : body;
-    // A stream could be sent only once, and hashing one that already flows fails (aws-sdk-js-v3#5479, #7048).
-    if (!(bytes instanceof Uint8Array))
-      throw new InvariantError("an object is written from memory", { key, body: typeof body });
-    const write = new ObjectWrite(this.#connection, this.#prefix + key, bytes, condition);
+    // The SDK only ever gets bytes in memory: a stream could be sent only once, and hashing one that already flows fails
+    // (aws-sdk-js-v3#5479, #7048).
+    const write = new ObjectWrite(this.#connection, this.#prefix + key, toSource(body), condition);
     return this.#connection.attributed("put", place, () => write.run(this.#parts));
   }
 

@@ -10,6 +10,7 @@ import {
   PutObjectCommand,
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
+import { assertSize, type ByteSource, readWhole } from "../../files/content.ts";
 import type { PutCondition, PutResult } from "../object-store.ts";
 import type { S3Connection } from "./s3-client.ts";
 import { isConflict, isLost, isMissing, isNoSuchUpload, isTransient } from "./s3-errors.ts";
@@ -30,13 +31,13 @@ const LOST: PutResult = { written: false };
 export class ObjectWrite {
   readonly #connection: S3Connection;
   readonly #target: { readonly Bucket: string; readonly Key: string };
-  readonly #body: Uint8Array;
+  readonly #body: ByteSource;
   readonly #condition: PutCondition;
   readonly #id = randomUUID();
   /** A try ended without a clear answer, so that what stands there may be ours. */
   #mayHaveLanded = false;
 
-  constructor(connection: S3Connection, key: string, body: Uint8Array, condition: PutCondition) {
+  constructor(connection: S3Connection, key: string, body: ByteSource, condition: PutCondition) {
     this.#connection = connection;
     this.#target = { Bucket: connection.location.bucket, Key: key };
     this.#body = body;
@@ -45,11 +46,13 @@ export class ObjectWrite {
 
   /** @throws errors of S3 as they are */
   async run({ wholeBytes, partBytes }: PartSizes): Promise<PutResult> {
-    if (this.#body.length <= wholeBytes)
+    if (this.#body.sizeBytes <= wholeBytes) {
+      const bytes = await readWhole(this.#body);
       return this.#connection.withRetries(
-        () => this.#settled(() => this.#putWhole()),
+        () => this.#settled(() => this.#putWhole(bytes)),
         error => isTransient(error) || isConflict(error),
       );
+    }
     // Most lost writes are a stage that runs again; then nothing large needs to be sent.
     if ("ifNoneMatch" in this.#condition && (await this.#head()) !== undefined) return LOST;
     // Its requests have retries of their own; only a conflict ends an upload, as S3 has it.
@@ -69,17 +72,17 @@ export class ObjectWrite {
     }
   }
 
-  async #putWhole(): Promise<string> {
+  async #putWhole(bytes: Uint8Array): Promise<string> {
     const command = new PutObjectCommand({
       ...this.#target,
       ...this.#conditionHeaders(),
       Metadata: { [WRITE_ID]: this.#id },
-      Body: this.#body,
-      ContentLength: this.#body.length,
+      Body: bytes,
+      ContentLength: bytes.length,
     });
     const { ETag } = await this.#once(
       abortSignal => this.#connection.client.send(command, { abortSignal }),
-      this.#body.length,
+      bytes.length,
     );
     return ETag ?? "";
   }
@@ -104,27 +107,29 @@ export class ObjectWrite {
   }
 
   async #uploadParts(UploadId: string | undefined, partBytes: number): Promise<CompletedPart[]> {
-    const size = Math.max(partBytes, Math.ceil(this.#body.length / MAX_PARTS));
-    const count = Math.ceil(this.#body.length / size);
-    const parts: CompletedPart[] = [];
-    const rest = Array.from({ length: count }, (_, index) => index).values();
-    await Promise.all(
-      Array.from({ length: Math.min(PARTS_AT_ONCE, count) }, async () => {
-        for (const index of rest) {
-          const Body = this.#body.subarray(index * size, (index + 1) * size);
-          const command = new UploadPartCommand({ ...this.#target, UploadId, PartNumber: index + 1, Body });
-          const { ETag, ChecksumCRC32 } = await this.#connection.withRetries(() =>
-            this.#once(abortSignal => this.#connection.client.send(command, { abortSignal }), Body.length),
-          );
-          parts[index] = {
-            ETag,
-            PartNumber: index + 1,
-            ...(ChecksumCRC32 === undefined ? {} : { ChecksumCRC32 }),
-          };
-        }
-      }),
-    );
-    return parts;
+    const size = Math.max(partBytes, Math.ceil(this.#body.sizeBytes / MAX_PARTS));
+    const done: CompletedPart[] = [];
+    const parts = inParts(this.#body, size);
+    const upload = async ({ index, Body }: Part): Promise<void> => {
+      const command = new UploadPartCommand({ ...this.#target, UploadId, PartNumber: index + 1, Body });
+      const { ETag, ChecksumCRC32 } = await this.#connection.withRetries(() =>
+        this.#once(abortSignal => this.#connection.client.send(command, { abortSignal }), Body.length),
+      );
+      done[index] = {
+        ETag,
+        PartNumber: index + 1,
+        ...(ChecksumCRC32 === undefined ? {} : { ChecksumCRC32 }),
+      };
+    };
+    const work = async (): Promise<void> => {
+      for (let next = await parts.next(); !next.done; next = await parts.next()) await upload(next.value);
+    };
+    try {
+      await Promise.all(Array.from({ length: PARTS_AT_ONCE }, work));
+    } finally {
+      await parts.return(undefined);
+    }
+    return done;
   }
 
   #complete(UploadId: string | undefined, parts: readonly CompletedPart[]): Promise<string> {
@@ -137,7 +142,7 @@ export class ObjectWrite {
     return this.#connection.withRetries(async () => {
       const { ETag } = await this.#once(
         abortSignal => this.#connection.client.send(command, { abortSignal }),
-        this.#body.length,
+        this.#body.sizeBytes,
       );
       return ETag ?? "";
     }, this.#isUnclear);
@@ -175,4 +180,33 @@ export class ObjectWrite {
   #once<Result>(send: (signal: AbortSignal) => Promise<Result>, sizeBytes = 0): Promise<Result> {
     return this.#connection.once(send, sizeBytes);
   }
+}
+
+interface Part {
+  readonly index: number;
+  readonly Body: Uint8Array;
+}
+
+/** Content in parts of `size` bytes, each in memory as a whole, because a part may have to be sent again. */
+async function* inParts(content: ByteSource, size: number): AsyncGenerator<Part, undefined> {
+  let total = 0;
+  let index = 0;
+  let part: Uint8Array | undefined;
+  let filled = 0;
+  for await (const piece of content.pieces()) {
+    for (let start = 0; start < piece.length; ) {
+      part ??= new Uint8Array(Math.min(size, content.sizeBytes - total));
+      const bytes = piece.subarray(start, start + part.length - filled);
+      assertSize(content.sizeBytes, Math.max(content.sizeBytes, total + bytes.length));
+      part.set(bytes, filled);
+      start += bytes.length;
+      filled += bytes.length;
+      total += bytes.length;
+      if (filled < part.length) continue;
+      yield { index: index++, Body: part };
+      part = undefined;
+      filled = 0;
+    }
+  }
+  assertSize(content.sizeBytes, total);
 }

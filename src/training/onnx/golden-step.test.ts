@@ -2,7 +2,8 @@
 // routing, clipped losses, gradient clipping and AdamW.
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { decodeModelFiles } from "../../model/checkpoint.ts";
+import { readModel } from "../../model/checkpoint.ts";
+import { openLocalModel } from "../../model/model-folder.ts";
 import { buildPackedGraph, packedFeeds } from "../../model/packed-graph.ts";
 import type { Head, Parameters } from "../../model/parameters.ts";
 import { decodeSafetensors, type SafetensorsFile } from "../../safetensors/format.ts";
@@ -14,10 +15,9 @@ import { Network, outputGradients } from "./network.ts";
 
 const ADAM = { learningRate: 1e-3, beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0.1, clipNorm: 1 };
 
-function load(name: string) {
+async function load(name: string) {
   const folder = `${import.meta.dirname}/../../../test/fixtures/${name}`;
-  const read = (file: string) => [file, readFileSync(`${folder}/${file}`)] as const;
-  const model = decodeModelFiles(new Map([read("config.json"), read("model.safetensors")]), "language", name);
+  const model = await readModel(await openLocalModel(folder), "language");
   return { model, golden: decodeSafetensors(readFileSync(`${folder}/expected.safetensors`), name) };
 }
 
@@ -53,7 +53,7 @@ async function checkStep(
   head: Head,
   name: string,
 ): Promise<void> {
-  const { model } = load(name);
+  const { model } = await load(name);
   const replay = golden.tensors.has("replay_ids");
   const { graph, parameters: inputs, head: top } = buildPackedGraph(model.config, { head, replay });
   const input = (key: string): Tensor => graph.input(key, ["M", 1]);
@@ -113,17 +113,17 @@ const norm = (values: Float32Array): number =>
 
 describe("golden optimizer step", () => {
   it("of the actor, under replayed routing", async () => {
-    const { model, golden } = load("qwen3moe/ppo_actor_step");
+    const { model, golden } = await load("qwen3moe/ppo_actor_step");
     await checkStep(golden, model.parameters, "language", "qwen3moe/ppo_actor_step");
   });
 
   it("of the actor of a dense model, which has no routes to replay", async () => {
-    const { model, golden } = load("qwen3/ppo_actor_step");
+    const { model, golden } = await load("qwen3/ppo_actor_step");
     await checkStep(golden, model.parameters, "language", "qwen3/ppo_actor_step");
   });
 
   it("of the critic, which routes freely", async () => {
-    const { model, golden } = load("qwen3moe/ppo_critic_step");
+    const { model, golden } = await load("qwen3moe/ppo_critic_step");
     const parameters = new Map(model.parameters);
     parameters.delete("lm_head.weight");
     parameters.set("value_head.weight", tensorFloats(golden, "value_head.weight"));
