@@ -73,7 +73,7 @@ const Sandboxes = z
     }),
     spot: z.boolean().default(true).meta({
       description:
-        "Sandboxes and drivers on Spot first. On: up to 70 % off, and an interrupted group is played again on demand.",
+        "Sandboxes and drivers on Spot first. On: up to 70 % off, and an interrupted shard is played again on demand.",
     }),
     maxHours: z.number().positive().max(24).default(3).meta({
       description:
@@ -91,15 +91,15 @@ const Drivers = z
         "Episodes per driver. 16: a driver costs little against its sandboxes, and a lost one repeats few episodes.",
     }),
     maxHours: z.number().positive().max(12).default(2).meta({
-      description: "Limit of a group. 2: an agent's hour, its verifiers, and waiting for capacity.",
+      description: "Limit of a shard. 2: an agent's hour, its verifiers, and waiting for capacity.",
     }),
     toleratedFailurePercentage: z.int().min(0).max(100).default(10).meta({
       description:
-        "Groups that may fail before a rollout is given up. 10: an iteration survives some lost hosts, and stops early when everything fails.",
+        "Shards that may fail before a rollout is given up. 10: an iteration survives some lost hosts, and stops early when everything fails.",
     }),
   })
   .prefault({})
-  .meta({ description: "Tasks that play groups of episodes." });
+  .meta({ description: "Tasks that play shards of episodes." });
 
 const Sampler = z
   .strictObject({

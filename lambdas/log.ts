@@ -1,5 +1,7 @@
-// Lines for CloudWatch. A function that runs elsewhere has no log: what it has to say it throws.
+// Lines for CloudWatch.
+import type { StageServices } from "../src/stages/stage.ts";
 
+/** A function that runs elsewhere, as in tests, has no log: it throws what it has to say. */
 const isInLambda = process.env.AWS_LAMBDA_FUNCTION_NAME !== undefined;
 
 export function logError(line: Readonly<Record<string, unknown>>): void {
@@ -10,7 +12,26 @@ export function logWarning(message: string): void {
   if (isInLambda) console.warn({ message });
 }
 
-/** As it is: console.log would wrap it in the function's own log format. */
-export function logRaw(line: object): void {
-  if (isInLambda) process.stdout.write(`${JSON.stringify(line)}\n`);
-}
+/**
+ * Writes metrics in CloudWatch's embedded format: a line of JSON in the log, which costs no request. Written for the run
+ * and once more without it, since alarms are on all runs together and CloudWatch does not add up over dimensions.
+ */
+export const emitMetrics: StageServices["onMetrics"] = (metrics, run) => {
+  if (!isInLambda) return;
+  const line = {
+    _aws: {
+      Timestamp: Date.now(),
+      CloudWatchMetrics: [
+        {
+          Namespace: "T1",
+          Dimensions: run === undefined ? [[]] : [[], ["run"]],
+          Metrics: Object.entries(metrics).map(([Name, { unit: Unit }]) => ({ Name, Unit })),
+        },
+      ],
+    },
+    ...(run !== undefined && { run }),
+    ...Object.fromEntries(Object.entries(metrics).map(([name, { value }]) => [name, value])),
+  };
+  // console.log would wrap the line in the function's own log format, in which CloudWatch does not look for metrics.
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+};

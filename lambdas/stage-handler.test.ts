@@ -8,6 +8,8 @@ import { promisify } from "node:util";
 import type { Context } from "aws-lambda";
 import { beforeAll, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
+import { environment } from "../src/settings/environment.ts";
+import { type StageServices, stage } from "../src/stages/stage.ts";
 import { stageHandler } from "./stage-handler.ts";
 
 /** What is left for the answer, by which a stage ends earlier than Lambda. */
@@ -15,6 +17,17 @@ const EARLY_MS = 10_000;
 
 const context = (leftMs: number) =>
   ({ awsRequestId: "test", getRemainingTimeInMillis: () => EARLY_MS + leftMs }) as Context;
+
+/** A function whose stage does the work. */
+const handlerOf = (work: (signal: AbortSignal) => Promise<unknown>) =>
+  stageHandler(
+    stage({
+      input: z.object({}),
+      output: z.unknown(),
+      settings: environment("a test", {}),
+      run: (_, __: unknown, { signal }: StageServices) => work(signal),
+    }),
+  );
 
 let folder: string;
 beforeAll(async () => {
@@ -27,7 +40,7 @@ it("B52: what a stage cleans up is clean before it answers that it was not done 
   const parent = await mkdtemp(join(tmpdir(), "t1-stage-"));
   onTestFinished(() => rm(parent, { recursive: true, force: true }));
   let isClean = false;
-  const handler = stageHandler(z.object({}), async (_, { signal }) => {
+  const handler = handlerOf(async signal => {
     const work = await mkdtemp(join(parent, "work-"));
     try {
       await sleep(60_000, undefined, { signal });
@@ -42,7 +55,7 @@ it("B52: what a stage cleans up is clean before it answers that it was not done 
 });
 
 it("B52: work that does not heed its end is not waited for until Lambda ends the function", async () => {
-  const handler = stageHandler(z.object({}), () => sleep(30_000, undefined, { ref: false }));
+  const handler = handlerOf(() => sleep(30_000, undefined, { ref: false }));
   const begun = performance.now();
   await expect(handler({}, context(20))).rejects.toMatchObject({ name: "StageTimedOut" });
   expect(performance.now() - begun).toBeLessThan(EARLY_MS);
@@ -53,7 +66,7 @@ it("B52: work that fails while it is being ended does not replace the time-out, 
   const keep = (error: unknown) => unhandled.push(error);
   process.on("unhandledRejection", keep);
   onTestFinished(() => void process.off("unhandledRejection", keep));
-  const handler = stageHandler(z.object({}), async (_, { signal }) => {
+  const handler = handlerOf(async signal => {
     await sleep(60_000, undefined, { signal }).catch(() => {});
     throw new Error("half done");
   });
@@ -66,10 +79,13 @@ it("B53: after a stage that was done in time no timer is left: the process ends,
   const program = `
     import { z } from "zod";
     import { stageHandler } from ${JSON.stringify(join(import.meta.dirname, "stage-handler.ts"))};
+    import { environment } from ${JSON.stringify(join(import.meta.dirname, "../src/settings/environment.ts"))};
+    const handlerOf = run =>
+      stageHandler({ input: z.object({}), output: z.string(), settings: environment("a test", {}), run });
     const context = { awsRequestId: "test", getRemainingTimeInMillis: () => 60_000 };
     process.on("unhandledRejection", () => process.exit(3));
-    console.log(await stageHandler(z.object({}), async () => "done")({}, context));
-    await stageHandler(z.object({}), async () => { throw new Error("broken") })({}, context).catch(() => {});
+    console.log(await handlerOf(async () => "done")({}, context));
+    await handlerOf(async () => { throw new Error("broken") })({}, context).catch(() => {});
     // Timers that are left would be told here; what holds the process open is what counts.
     console.log(process.getActiveResourcesInfo().filter(name => name === "Timeout").length);
   `;

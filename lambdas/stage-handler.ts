@@ -1,45 +1,52 @@
-// What every function here has in common: input and environment checked by a schema, one open store per container, an
-// end in time, and errors under the names that state machines match on.
+// A stage as a Lambda function: settings from the environment, one open store per container, an end in time, and errors
+// under the names that state machines match on.
 import middy from "@middy/core";
 import type { Context } from "aws-lambda";
-import { z } from "zod";
-import { Failure, InputError } from "../src/failure/errors.ts";
+import type { z } from "zod";
+import { Failure } from "../src/failure/errors.ts";
+import { type Environment, environment, Text, type Variables } from "../src/settings/environment.ts";
+import { callStage, type Stage, type StageServices } from "../src/stages/stage.ts";
 import type { ObjectStore } from "../src/store/object-store.ts";
 import { openStore } from "../src/store/open-store.ts";
-import { logError } from "./log.ts";
+import { emitMetrics, logError, logWarning } from "./log.ts";
 
-export interface StageContext {
-  readonly store: ObjectStore;
-  /** Fires when the function answers that it was not done in time: what was begun is to be cleaned up, at once. */
-  readonly signal: AbortSignal;
-}
+type Run = (input: never, settings: never, services: never) => Promise<unknown>;
+type Settings<V extends Variables> = ReturnType<Environment<V>["fromEnvironment"]>;
+/** What a stage is given beside the services of every stage. */
+type More<R extends Run> = Omit<Parameters<R>[2], keyof StageServices>;
+type Opening<V extends Variables, R extends Run> = (settings: Settings<V>) => More<R>;
 
-/**
- * @param input of the event; unknown keys are refused, so that a machine and its function cannot drift apart unseen
- * @param work one call into src/
- */
-export function stageHandler<Input extends z.ZodType, Output>(
-  input: Input,
-  work: (input: z.output<Input>, context: StageContext) => Promise<Output>,
+/** @param opening makes the services that only this stage has */
+export function stageHandler<Output extends z.ZodType, V extends Variables, R extends Run>(
+  stage: Stage<z.ZodType, Output, V, R>,
+  ...[opening]: Record<never, never> extends More<R> ? [opening?: Opening<V, R>] : [opening: Opening<V, R>]
 ) {
-  const atWork = new WeakMap<Context, Promise<Output>>();
-  return middy<unknown, Output>({ timeoutEarlyInMillis: EARLY_MS, timeoutEarlyResponse: timedOut })
+  const atWork = new WeakMap<Context, Promise<z.output<Output>>>();
+  return middy<unknown, z.output<Output>>({ timeoutEarlyInMillis: EARLY_MS, timeoutEarlyResponse: timedOut })
     .onError(async ({ error, event, context }) => {
       report(error, event, context);
-      // After the answer the container is frozen: what is not cleaned up by then is found by a later call
+      // After the answer Lambda freezes the container: a later call finds what is not cleaned up by then
       // (middyjs/middy#1240).
       await endOf(atWork.get(context));
     })
     .handler((event: unknown, context: Context, { signal }: { readonly signal: AbortSignal }) => {
-      const begin = async (): Promise<Output> =>
-        work(parse(input, event, "the event"), { store: await openedStore(), signal });
+      const begin = async (): Promise<z.output<Output>> => {
+        const settings = stage.settings.fromEnvironment(process.env);
+        const services: StageServices = {
+          store: await openedStore(),
+          signal,
+          onMetrics: emitMetrics,
+          onWarning: logWarning,
+        };
+        return callStage(stage, event, settings as never, { ...services, ...opening?.(settings) } as never);
+      };
       const working = begin();
       atWork.set(context, working);
       return working;
     });
 }
 
-/** What does not heed its signal is not waited for longer than this, so that the answer comes before Lambda's end. */
+/** Wait at most this long for work that ignores its abort signal, so we answer before Lambda times out. */
 const CLEANUP_MS = 5_000;
 
 async function endOf(working: Promise<unknown> | undefined): Promise<void> {
@@ -49,47 +56,29 @@ async function endOf(working: Promise<unknown> | undefined): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Left for the answer to travel: the function is not ended by Lambda, whose error would say nothing of the stage. */
+/** Time left for the answer to travel. If Lambda ended the function itself, its error would say nothing of the stage. */
 const EARLY_MS = 10_000;
 
 function timedOut(): never {
   throw new Failure(
     "StageTimedOut",
     "the stage was not done in time; run again it goes on from what is there",
-    {
-      retryable: true,
-    },
+    { retryable: true },
   );
 }
 
-/** @throws InputError naming each variable that is missing or wrong */
-export function readEnvironment<Shape extends z.ZodRawShape>(shape: Shape): z.output<z.ZodObject<Shape>> {
-  return parse(z.object(shape), process.env, "the environment");
-}
-
-/** Elsewhere than on Fargate there are no quotas to ask for, no images to build and no service to wake. */
-export function sandboxKind(): "fargate" | "bubblewrap" | "docker" {
-  return readEnvironment({ T1_SANDBOXES: z.enum(["fargate", "bubblewrap", "docker"]) }).T1_SANDBOXES;
-}
-
-function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, where: string): z.output<Schema> {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "(top)"}: ${message}`);
-  throw new InputError({ what: "invalid input of a stage", where, expected: problems.join("; ") });
-}
-
+const STORE = environment("a function", { storeUrl: ["T1_STORE_URL", Text] });
 let store: Promise<ObjectStore> | undefined;
 
 function openedStore(): Promise<ObjectStore> {
-  store ??= openStore(readEnvironment({ T1_STORE_URL: z.string().min(1) }).T1_STORE_URL).catch(error => {
+  store ??= openStore(STORE.fromEnvironment(process.env).storeUrl).catch(error => {
     store = undefined; // the next call tries again
     throw error;
   });
   return store;
 }
 
-/** The log holds what the machine's history does not: the stack, and what was asked for. */
+/** The log holds what the machine's history does not: the stack, and the event. */
 function report(error: Error | null | undefined, event: unknown, context: Context): void {
   logError({
     message: error?.message,

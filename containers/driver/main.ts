@@ -9,7 +9,7 @@ import { FAILED_OR_STOPPED } from "../../src/failure/exit-code.ts";
 import { reportError } from "../../src/failure/report-error.ts";
 import { currentProcess } from "../../src/files/process-identity.ts";
 import { imageServices } from "../../src/rollout/image-services.ts";
-import { runGroup } from "../../src/rollout/run-group.ts";
+import { playShard } from "../../src/rollout/play-shard.ts";
 import { parsePhase, policyPrefix } from "../../src/run/keys.ts";
 import { openSandboxes, type SandboxKind } from "../../src/sandbox/open-sandboxes.ts";
 import { DRIVER_JOB, DRIVER_SETTINGS } from "../../src/stages/jobs.ts";
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
     );
     const interruption = endEarly(settings.deadlineSeconds, () => opened.disposeAsync());
     opened.defer(interruption.end);
-    await runGroup(
+    await playShard(
       { ...job, workFolder },
       {
         store,

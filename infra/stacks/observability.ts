@@ -179,7 +179,7 @@ export class ObservabilityStack extends Stack {
         ],
         [
           graph("Spent, by run", [ours("SpentUsd", "Maximum")]),
-          graph("Groups of episodes", [ours("Groups", "Sum")]),
+          graph("Shards of episodes", [ours("Shards", "Sum")]),
         ],
       ],
     });

@@ -4,6 +4,12 @@ import type { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
+import { nextStep } from "../../src/stages/next-step.ts";
+import { plan } from "../../src/stages/plan.ts";
+import { preflight } from "../../src/stages/preflight.ts";
+import { prepare } from "../../src/stages/prepare.ts";
+import { publish } from "../../src/stages/publish.ts";
+import { summarise } from "../../src/stages/summarise.ts";
 import type { DeploymentConfig } from "../config.ts";
 import { Machine } from "../constructs/machine.ts";
 import { allow, arn, machineArn } from "../constructs/permissions.ts";
@@ -41,13 +47,10 @@ export class PipelineStack extends Stack {
       STAGES.map(name => {
         const { environment = {}, ...rest } = settings[name];
         const common = { T1_STORE_URL: `s3://${store.bucketName}` };
+        const id = name.replace(/(^|-)./g, start => start.slice(-1).toUpperCase());
         return [
           name,
-          new StageFunction(this, name[0].toUpperCase() + name.slice(1), {
-            handler: name,
-            ...rest,
-            environment: { ...common, ...environment },
-          }),
+          new StageFunction(this, id, { handler: name, ...rest, environment: { ...common, ...environment } }),
         ];
       }),
     ) as Record<StageName, StageFunction>;
@@ -143,7 +146,8 @@ function stageSettings({
   const write = (...prefixes: string[]): PolicyStatement => allow(["s3:PutObject"], prefixes.map(key));
   const iteration = "runs/*/iterations/*";
   const evaluation = "runs/*/evaluations/*";
-  const perDriver = String(config.drivers.episodes);
+  const episodesPerDriver = config.drivers.episodes;
+  const storeUrl = `s3://${store.bucketName}`;
   const driverRole = sandboxes.driver.taskRole;
   const { "egress-proxy": proxy, ...ownAlways } = images.own;
   const ownImages = [
@@ -156,7 +160,7 @@ function stageSettings({
       description: "Chooses the episodes of an iteration or evaluation",
       timeout: Duration.minutes(5),
       memoryMiB: 1024,
-      environment: { T1_EPISODES_PER_DRIVER: perDriver },
+      environment: plan.settings.toEnvironment({ episodesPerDriver }),
       permissions: [read, list, write(iteration, evaluation)],
     },
     prepare: {
@@ -164,20 +168,20 @@ function stageSettings({
       timeout: Duration.minutes(15),
       memoryMiB: 1024,
       temporaryGiB: 4,
-      environment: {
-        T1_SANDBOXES: "fargate",
-        T1_CLUSTER: config.name,
-        T1_SAMPLER_SERVICE: `${config.name}-sampler`,
-        T1_SAMPLER_COPIES: String(config.sampler.copies),
-        T1_BUILD_PROJECT: images.build.projectName,
-        T1_TASK_REPOSITORY: images.tasks.repositoryUri,
-        T1_TOOLKIT_IMAGE: images.own["sandbox-toolkit"].repositoryUriForTag(config.imageTag),
-        T1_SANDBOX_FAMILIES: `${config.name}-sandbox-`,
-        T1_SANDBOX_CPU: String(config.sandboxes.size.cpu),
-        T1_SANDBOX_MEMORY_MIB: String(config.sandboxes.size.memoryMiB),
-        T1_SANDBOX_DISK_GIB: String(config.sandboxes.diskGiB),
-        T1_SANDBOX_EXECUTION_ROLE: sandboxes.sandboxExecutionRole.roleArn,
-      },
+      environment: prepare.settings.toEnvironment({
+        storeUrl,
+        cluster: config.name,
+        samplerService: `${config.name}-sampler`,
+        samplerCopies: config.sampler.copies,
+        buildProject: images.build.projectName,
+        taskRepository: images.tasks.repositoryUri,
+        toolkitImage: images.own["sandbox-toolkit"].repositoryUriForTag(config.imageTag),
+        families: `${config.name}-sandbox-`,
+        sandboxCpu: config.sandboxes.size.cpu,
+        sandboxMemoryMiB: config.sandboxes.size.memoryMiB,
+        sandboxDiskGiB: config.sandboxes.diskGiB,
+        sandboxExecutionRole: sandboxes.sandboxExecutionRole.roleArn,
+      }),
       permissions: [
         read,
         list,
@@ -213,7 +217,7 @@ function stageSettings({
       description: "Makes a trained version the newest policy",
       timeout: Duration.minutes(10),
       memoryMiB: 512,
-      environment: { T1_EPISODES_PER_DRIVER: perDriver },
+      environment: publish.settings.toEnvironment({ episodesPerDriver }),
       permissions: [
         read,
         list,
@@ -221,34 +225,33 @@ function stageSettings({
         allow(["s3:DeleteObject"], [key("runs/*/policies/*"), key("runs/*/engine/*")]),
       ],
     },
-    evaluate: {
+    summarise: {
       description: "Rates and intervals of a closed evaluation",
       timeout: Duration.minutes(10),
       memoryMiB: 1024,
-      environment: { T1_EPISODES_PER_DRIVER: perDriver },
+      environment: summarise.settings.toEnvironment({ episodesPerDriver }),
       permissions: [read, list, write(`${evaluation}/summary.json`, `${evaluation}/usage.json`)],
     },
     preflight: {
       description: "Refuses what cannot run, and makes a run from a checkpoint where asked to",
       timeout: Duration.minutes(15),
       memoryMiB: 3008,
-      environment: {
-        T1_SANDBOXES: "fargate",
-        T1_SANDBOXES_AT_ONCE: String(config.sandboxes.atOnce),
-        T1_SANDBOX_CPU: String(config.sandboxes.size.cpu),
-        T1_EPISODES_PER_DRIVER: String(config.drivers.episodes),
-        T1_DRIVER_CPU: String(config.drivers.size.cpu),
-        T1_SPOT: String(config.sandboxes.spot),
-        T1_EGRESS: String(config.network.egress.profile === "proxy"),
-        T1_OWN_IMAGES: ownImages.map(repository => repository.repositoryName).join(","),
-        T1_IMAGE_TAG: config.imageTag,
-        T1_DRIVER_ROLE: driverRole.roleArn,
-        T1_SANDBOX_EXECUTION_ROLE: sandboxes.sandboxExecutionRole.roleArn,
-        T1_CLUSTER_ARN: sandboxes.cluster.clusterArn,
-        T1_ANY_TASK: arn("ecs", `task/${config.name}/any`),
-        T1_ANY_DEFINITION: arn("ecs", `task-definition/${config.name}-sandbox-any:1`),
-        T1_ANY_OBJECT: store.arnForObjects("runs/any"),
-      },
+      environment: preflight.settings.toEnvironment({
+        sandboxesAtOnce: config.sandboxes.atOnce,
+        sandboxCpu: config.sandboxes.size.cpu,
+        episodesPerDriver,
+        driverCpu: config.drivers.size.cpu,
+        spot: config.sandboxes.spot,
+        egress: config.network.egress.profile === "proxy",
+        ownImages: ownImages.map(repository => repository.repositoryName),
+        imageTag: config.imageTag,
+        driverRole: driverRole.roleArn,
+        sandboxExecutionRole: sandboxes.sandboxExecutionRole.roleArn,
+        clusterArn: sandboxes.cluster.clusterArn,
+        anyTask: arn("ecs", `task/${config.name}/any`),
+        anyDefinition: arn("ecs", `task-definition/${config.name}-sandbox-any:1`),
+        anyObject: store.arnForObjects("runs/any"),
+      }),
       permissions: [
         read,
         list,
@@ -262,11 +265,11 @@ function stageSettings({
       ],
       wildcards: "servicequotas:GetServiceQuota only reads.",
     },
-    cost: {
+    "next-step": {
       description: "Says what a run does next, and what it has cost so far",
       timeout: Duration.minutes(5),
       memoryMiB: 1024,
-      environment: { T1_SHAPE: JSON.stringify(shapeOf(config)) },
+      environment: nextStep.settings.toEnvironment({ shape: shapeOf(config) }),
       permissions: [read, list],
     },
   };

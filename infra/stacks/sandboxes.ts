@@ -18,6 +18,7 @@ import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { Construct } from "constructs";
 import { sandboxTaskDefinition } from "../../src/planning/sandbox-task.ts";
 import { DRIVER_SETTINGS, FARGATE_SETTINGS } from "../../src/stages/jobs.ts";
+import { sweep } from "../../src/stages/sweep.ts";
 import type { DeploymentConfig } from "../config.ts";
 import { acknowledge } from "../constructs/acknowledge.ts";
 import { allow, arn, machineArn } from "../constructs/permissions.ts";
@@ -188,17 +189,19 @@ export class SandboxesStack extends Stack {
   #sweeper(config: DeploymentConfig, store: IBucket): StageFunction {
     const { run, evaluation } = machineNames(config);
     const inCluster = { ArnEquals: { "ecs:cluster": this.cluster.clusterArn } };
-    const sweep = new StageFunction(this, "Sweep", {
+    const sweeper = new StageFunction(this, "Sweep", {
       handler: "sweep",
       description: "Ends sandboxes and drivers that are too old, and the sampler when nothing runs",
       timeout: Duration.minutes(5),
       memoryMiB: 256,
       environment: {
         T1_STORE_URL: `s3://${store.bucketName}`,
-        T1_CLUSTER: config.name,
-        T1_MAX_AGE_SECONDS: String(Math.round(config.sandboxes.maxHours * 3600)),
-        T1_SAMPLER_SERVICE: `${config.name}-sampler`,
-        T1_MACHINES: [machineArn(run), machineArn(evaluation)].join(","),
+        ...sweep.settings.toEnvironment({
+          cluster: config.name,
+          maxAgeSeconds: Math.round(config.sandboxes.maxHours * 3600),
+          samplerService: `${config.name}-sampler`,
+          machines: [machineArn(run), machineArn(evaluation)],
+        }),
       },
       permissions: [
         allow(["ecs:ListTasks"], ["*"], inCluster), // names a container instance, which Fargate has none of
@@ -214,9 +217,9 @@ export class SandboxesStack extends Stack {
     });
     new Rule(this, "SweepRule", {
       schedule: Schedule.rate(Duration.minutes(10)),
-      targets: [new InvokeFunction(sweep.function, { retryAttempts: 2 })],
+      targets: [new InvokeFunction(sweeper.function, { retryAttempts: 2 })],
     });
-    return sweep;
+    return sweeper;
   }
 
   /** ECS forgets why a task stopped after about an hour. */

@@ -20,7 +20,7 @@ function drawChart({ StartAt, States }: Flowchart): string[] {
 /** What a state consists of: branches side by side, children of a Map with their concurrency. */
 function drawInside(name: string, state: State): string[] {
   if (state.Type === "Map")
-    return composite(name, `${name}: at most ${state.MaxConcurrency} groups at once`, [state.ItemProcessor]);
+    return composite(name, `${name}: at most ${state.MaxConcurrency} shards at once`, [state.ItemProcessor]);
   if (state.Type === "Parallel") return composite(name, name, state.Branches);
   if (state.Type === "Choice") return [`state ${name} <<choice>>`];
   return state.Type === "Task" ? [`${name}: ${name} (${integration(state.Resource)})`] : [];

@@ -15,7 +15,7 @@ export function evaluationMachine(parts: Parts): Definition {
     Comment: "plan, rollouts, score, close, summarise",
     TimeoutSeconds: parts.limits.evaluationSeconds,
     ...inOrder({
-      Begin: {
+      Init: {
         Type: "Pass",
         Assign: {
           run: "{% $states.input.run %}",
@@ -35,7 +35,7 @@ export function evaluationMachine(parts: Parts): Definition {
         phase: "{% $plan.phase %}",
         policyVersion: "{% $plan.policyVersion %}",
       }),
-      Summarise: stage(parts, "evaluate", which, { Output: "{% $states.result.Payload %}" }),
+      Summarise: stage(parts, "summarise", which, { Output: "{% $states.result.Payload %}" }),
     }),
   };
 }

@@ -12,7 +12,7 @@ export function iterationMachine(parts: Parts): Definition {
     Comment: "plan, rollouts, score, close, train, publish, evaluate",
     TimeoutSeconds: parts.limits.iterationSeconds,
     ...inOrder({
-      Begin: {
+      Init: {
         Type: "Pass",
         Assign: {
           run: "{% $states.input.run %}",

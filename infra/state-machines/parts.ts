@@ -6,13 +6,13 @@ export const STAGES = [
   "score",
   "close",
   "publish",
-  "evaluate",
+  "summarise",
   "preflight",
-  "cost",
+  "next-step",
 ] as const;
 export type StageName = (typeof STAGES)[number];
 
-/** A Lambda function that runs one stage of src/pipeline. */
+/** A Lambda function that runs one stage of src/stages. */
 interface Stage {
   readonly arn: string;
   readonly timeoutSeconds: number;

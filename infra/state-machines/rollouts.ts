@@ -1,5 +1,5 @@
 // Runs the episodes of a phase, an iteration's or an evaluation's: plan them, make their sandbox images ready, and play
-// them in groups, a driver task per group.
+// them in shards, a driver task per shard.
 import { inOrder, type MapState, type State, type Template } from "./asl.ts";
 import type { Parts } from "./parts.ts";
 import { caught, fail, runDriver, stage, unlessOurFault } from "./tasks.ts";
@@ -43,30 +43,30 @@ export function rollouts(
     [named("WaitForImages")]: { Type: "Wait", Seconds: 30, Next: named("Prepare") },
     [named("AnythingToRun")]: {
       Type: "Choice",
-      Choices: [{ Condition: `{% ${plan}.groupCount = 0 %}`, Next: next }],
+      Choices: [{ Condition: `{% ${plan}.shardCount = 0 %}`, Next: next }],
     },
-    [named("Rollouts")]: { ...groups(parts, plan, suffix), ...failing, Next: next },
+    [named("Rollouts")]: { ...shards(parts, plan, suffix), ...failing, Next: next },
   };
 }
 
-function groups(parts: Parts, plan: string, suffix: string): MapState {
+function shards(parts: Parts, plan: string, suffix: string): MapState {
   const { partition, bucket } = parts;
   return {
     Type: "Map",
     Comment:
-      "One driver per group of episodes; results lie in the store, what is written here is bookkeeping",
+      "One driver per shard of episodes; results lie in the store, what is written here is bookkeeping",
     Label: `Rollouts${suffix}`,
     ItemReader: {
       Resource: `arn:${partition}:states:::s3:getObject`,
       ReaderConfig: { InputType: "JSONL" },
-      Arguments: { Bucket: bucket, Key: `{% ${plan}.groupsKey %}` },
+      Arguments: { Bucket: bucket, Key: `{% ${plan}.shardsKey %}` },
     },
     MaxConcurrency: parts.rollouts.maxConcurrency,
-    // Groups that fail are repeated or recorded as failures by later stages, which decide if enough is left.
+    // Shards that fail are repeated or recorded as failures by later stages, which decide if enough is left.
     ToleratedFailurePercentage: parts.rollouts.toleratedFailurePercentage,
     ItemProcessor: {
       ProcessorConfig: { Mode: "DISTRIBUTED", ExecutionType: "STANDARD" },
-      ...group(parts, suffix),
+      ...shard(parts, suffix),
     },
     ResultWriter: {
       Resource: `arn:${partition}:states:::s3:putObject`,
@@ -77,9 +77,9 @@ function groups(parts: Parts, plan: string, suffix: string): MapState {
 }
 
 /** Spot first, on demand after an interruption. Finished episodes stay: the second driver plays the rest. */
-function group(parts: Parts, suffix: string) {
+function shard(parts: Parts, suffix: string) {
   const named = (name: string): string => `${name}${suffix}`;
-  const small = { Output: { group: "{% $states.input.group %}" } };
+  const small = { Output: { shard: "{% $states.input.shard %}" } };
   const onDemand = { [named("PlayOnDemand")]: { ...runDriver(parts, "FARGATE", small), End: true } } as const;
   if (!parts.driver.spot) return inOrder(onDemand);
   return inOrder({
@@ -90,9 +90,9 @@ function group(parts: Parts, suffix: string) {
       }),
       End: true,
     },
-    [named("SpotEnded")]: unlessOurFault(named("GroupRefused"), named("GroupBroken")),
+    [named("SpotEnded")]: unlessOurFault(named("ShardRefused"), named("ShardBroken")),
     ...onDemand,
-    [named("GroupRefused")]: fail("InputError", "the driver refused its input; its log says why"),
-    [named("GroupBroken")]: fail("InvariantError", "a bug in the driver; its log has the stack"),
+    [named("ShardRefused")]: fail("InputError", "the driver refused its input; its log says why"),
+    [named("ShardBroken")]: fail("InvariantError", "a bug in the driver; its log has the stack"),
   });
 }

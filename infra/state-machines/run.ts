@@ -20,7 +20,7 @@ export function runMachine(parts: Parts): Definition {
     Comment: "a run: iterations until it is done, stopped or out of budget",
     TimeoutSeconds: parts.limits.runSeconds,
     ...inOrder({
-      Begin: {
+      Init: {
         Type: "Pass",
         Assign: {
           run: "{% $states.input.run %}",
@@ -37,52 +37,52 @@ export function runMachine(parts: Parts): Definition {
         overlap: "{% $overlap %}",
         execution: "{% $states.context.Execution.Name %}",
       }),
-      Meter: stage(
+      NextStep: stage(
         parts,
-        "cost",
+        "next-step",
         { run: "{% $run %}", budgetUsd: "{% $budgetUsd %}" },
-        { Assign: { meter: "{% $states.result.Payload %}" } },
+        { Assign: { step: "{% $states.result.Payload %}" } },
       ),
-      WhatNext: {
+      WhichStep: {
         Type: "Choice",
         Choices: [
-          { Condition: "{% $meter.next = 'done' %}", Next: "Done" },
-          { Condition: "{% $meter.next = 'stopped' %}", Next: "Stopped" },
-          { Condition: "{% $meter.next = 'budget-spent' %}", Next: "BudgetSpent" },
+          { Condition: "{% $step.next = 'done' %}", Next: "Done" },
+          { Condition: "{% $step.next = 'stopped' %}", Next: "Stopped" },
+          { Condition: "{% $step.next = 'budget-spent' %}", Next: "BudgetSpent" },
           {
             Condition: `{% $iterationsHere >= ${parts.limits.iterationsPerExecution} %}`,
             Next: "ContinueAsNew",
           },
-          { Condition: "{% $meter.next = 'evaluate' %}", Next: "EvaluateFirst" },
+          { Condition: "{% $step.next = 'evaluate' %}", Next: "EvaluateFirst" },
         ],
       },
       Iterate: {
         ...execution(
           parts,
           parts.machines.iterationArn,
-          name("'-i' & $formatNumber($meter.iteration, '000000')"),
+          name("'-i' & $formatNumber($step.iteration, '000000')"),
           {
             run: "{% $run %}",
-            iteration: "{% $meter.iteration %}",
+            iteration: "{% $step.iteration %}",
             overlap: "{% $overlap %}",
-            last: "{% $meter.last %}",
+            last: "{% $step.last %}",
           },
           parts.limits.iterationSeconds,
         ),
         Assign: { iterationsHere: "{% $iterationsHere + 1 %}" },
-        Next: "Meter",
+        Next: "NextStep",
       },
       EvaluateFirst: {
         Comment: "The version at hand: the untrained one, or one whose runner ended after publishing it",
         ...execution(
           parts,
           parts.machines.evaluationArn,
-          name("'-e' & $formatNumber($meter.iteration, '000000')"),
-          { run: "{% $run %}", evaluation: "{% $meter.evaluation %}", version: "{% $meter.iteration %}" },
+          name("'-e' & $formatNumber($step.iteration, '000000')"),
+          { run: "{% $run %}", evaluation: "{% $step.evaluation %}", version: "{% $step.iteration %}" },
           parts.limits.evaluationSeconds,
         ),
         Assign: { iterationsHere: "{% $iterationsHere + 1 %}" },
-        Next: "Meter",
+        Next: "NextStep",
       },
       ContinueAsNew: {
         ...handOver(
@@ -109,11 +109,11 @@ export function runMachine(parts: Parts): Definition {
       },
       Done: {
         Type: "Succeed",
-        Output: { run: "{% $run %}", outcome: "done", spentUsd: "{% $meter.spentUsd %}" },
+        Output: { run: "{% $run %}", outcome: "done", spentUsd: "{% $step.spentUsd %}" },
       },
       Stopped: {
         Type: "Succeed",
-        Output: { run: "{% $run %}", outcome: "stopped", spentUsd: "{% $meter.spentUsd %}" },
+        Output: { run: "{% $run %}", outcome: "stopped", spentUsd: "{% $step.spentUsd %}" },
       },
       BudgetSpent: fail(
         "BudgetSpent",

@@ -33,7 +33,7 @@ export function stage(
 
 export type Market = "FARGATE_SPOT" | "FARGATE";
 
-/** A driver task plays one group of episodes; the state waits until it has stopped. */
+/** A driver task plays one shard of episodes; the state waits until it has stopped. */
 export function runDriver({ partition, driver }: Parts, market: Market, rest: Rest = {}): TaskState {
   return {
     Type: "Task",

@@ -2,7 +2,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { missingImages, missingRights } from "./account.ts";
+import { account } from "./account.ts";
 
 const asked: { readonly target: string; readonly body: string }[] = [];
 let server: Server;
@@ -44,18 +44,21 @@ afterAll(() => {
 });
 
 it("an image that was not pushed is named, one that was is not", async () => {
-  expect(await missingImages(["t1/driver", "t1/trainer"], "main")).toEqual([
+  expect(await account.missingImages(["t1/driver", "t1/trainer"], "main")).toEqual([
     "there is no image t1/trainer:main; build and push it (docs/operate.md, Deploy)",
   ]);
 });
 
 it("a right that the driver's role lacks is named, with what decided", async () => {
   const rights = {
-    ...{ role: "arn:aws:iam::1:role/driver", executionRole: "arn:aws:iam::1:role/pull" },
-    ...{ task: "arn:aws:ecs:::task/t1/any", definition: "arn:aws:ecs:::task-definition/t1-sandbox-any:1" },
-    ...{ cluster: "arn:aws:ecs:::cluster/t1", object: "arn:aws:s3:::b/runs/any" },
+    driverRole: "arn:aws:iam::1:role/driver",
+    sandboxExecutionRole: "arn:aws:iam::1:role/pull",
+    anyTask: "arn:aws:ecs:::task/t1/any",
+    anyDefinition: "arn:aws:ecs:::task-definition/t1-sandbox-any:1",
+    clusterArn: "arn:aws:ecs:::cluster/t1",
+    anyObject: "arn:aws:s3:::b/runs/any",
   };
-  expect(await missingRights(rights)).toEqual([
+  expect(await account.missingRights(rights)).toEqual([
     "drivers may not do iam:PassRole on arn:aws:iam::1:role/pull (explicitDeny); deploy again, or look for a permissions boundary",
   ]);
   // Conditions of the role's policy are met, or the simulation would deny what is allowed.

@@ -1,10 +1,13 @@
-// What preflight asks the account: quotas, images, and whether the driver's role may do what a driver does.
+// The account of a deployment: its quotas, its images, and whether the driver's role may do what a driver does.
 import { DescribeImagesCommand, ECRClient } from "@aws-sdk/client-ecr";
 import { IAMClient, SimulatePrincipalPolicyCommand } from "@aws-sdk/client-iam";
 import { GetServiceQuotaCommand, ServiceQuotasClient } from "@aws-sdk/client-service-quotas";
+import type { Account } from "../../src/stages/preflight.ts";
+
+export const account: Account = { quotas, missingImages, missingRights };
 
 /** In vCPUs. */
-export async function fargateQuotas(): Promise<{ readonly onDemand: number; readonly spot: number }> {
+async function quotas(): Promise<{ readonly onDemand: number; readonly spot: number }> {
   const client = new ServiceQuotasClient();
   const quota = async (code: string): Promise<number> => {
     const command = new GetServiceQuotaCommand({ ServiceCode: "fargate", QuotaCode: code });
@@ -16,10 +19,7 @@ export async function fargateQuotas(): Promise<{ readonly onDemand: number; read
 }
 
 /** @returns a sentence for each image that was not pushed */
-export async function missingImages(
-  repositories: readonly string[],
-  tag: string,
-): Promise<readonly string[]> {
+async function missingImages(repositories: readonly string[], tag: string): Promise<readonly string[]> {
   const client = new ECRClient();
   const problems = await Promise.all(
     repositories.map(async repositoryName => {
@@ -36,24 +36,15 @@ export async function missingImages(
   return problems.flat();
 }
 
-export interface DriverRights {
-  readonly role: string;
-  /** An ARN that tasks of the cluster have, and one that sandboxes' definitions have. */
-  readonly task: string;
-  readonly definition: string;
-  readonly cluster: string;
-  readonly executionRole: string;
-  /** ARN of an object of a run. */
-  readonly object: string;
-}
-
 /**
- * By simulation, which knows the role's policies and its permissions boundary: what somebody changed by hand shows, what
- * an organisation's policies forbid does not.
+ * Asks IAM's simulation, which knows the role's policies and its permissions boundary: it sees a change made by hand, but
+ * not what an organisation's policies forbid.
  *
  * @returns a sentence for each action that the role may not do
  */
-export async function missingRights(rights: DriverRights): Promise<readonly string[]> {
+async function missingRights(
+  deployment: Parameters<Account["missingRights"]>[0],
+): Promise<readonly string[]> {
   const client = new IAMClient();
   const context = (name: string, value: string) => ({
     ContextKeyName: name,
@@ -61,20 +52,20 @@ export async function missingRights(rights: DriverRights): Promise<readonly stri
     ContextKeyValues: [value],
   });
   const asked = [
-    { actions: ["ecs:RunTask"], resource: rights.definition },
-    { actions: ["ecs:StopTask", "ecs:DescribeTasks"], resource: rights.task },
-    { actions: ["iam:PassRole"], resource: rights.executionRole },
-    { actions: ["s3:GetObject", "s3:PutObject"], resource: rights.object },
+    { actions: ["ecs:RunTask"], resource: deployment.anyDefinition },
+    { actions: ["ecs:StopTask", "ecs:DescribeTasks"], resource: deployment.anyTask },
+    { actions: ["iam:PassRole"], resource: deployment.sandboxExecutionRole },
+    { actions: ["s3:GetObject", "s3:PutObject"], resource: deployment.anyObject },
   ];
   const problems = await Promise.all(
     asked.map(async ({ actions, resource }) => {
       const { EvaluationResults = [] } = await client.send(
         new SimulatePrincipalPolicyCommand({
-          PolicySourceArn: rights.role,
+          PolicySourceArn: deployment.driverRole,
           ActionNames: actions,
           ResourceArns: [resource],
           ContextEntries: [
-            context("ecs:cluster", rights.cluster),
+            context("ecs:cluster", deployment.clusterArn),
             context("iam:PassedToService", "ecs-tasks.amazonaws.com"),
           ],
         }),

@@ -10,13 +10,12 @@ import { InputError } from "../failure/errors.ts";
 import { makeFolder } from "../files/file-steps.ts";
 import { currentProcess } from "../files/process-identity.ts";
 import { folderOfThisProcess, removeLeftovers } from "../files/temporary-file.ts";
-import { IMAGES_VARIABLE } from "../image/images-file.ts";
 import { containerProcess } from "../local/container-process.ts";
 import { canGoOn, executionsFolder, keepJournals, newestSession } from "../local/journals.ts";
 import { Machines } from "../local/machines.ts";
 import { driverInProcess, TrainerInProcess } from "../local/programs-in-process.ts";
 import { ServedSampler } from "../local/served-sampler.ts";
-import { SharedGroups } from "../local/shared-groups.ts";
+import { SharedByDrivers } from "../local/shared-by-drivers.ts";
 import { synthesizedAssembly } from "../local/synthesized-assembly.ts";
 import { TaskGate } from "../local/task-gate.ts";
 import { readModelConfig } from "../model/checkpoint.ts";
@@ -32,7 +31,7 @@ import { SglangSampler } from "../sampler/sglang/sglang-sampler.ts";
 import { openSandboxes, type SandboxKind } from "../sandbox/open-sandboxes.ts";
 import { openRunFolder } from "../sandbox/run-folder.ts";
 import type { SandboxProvider } from "../sandbox/sandbox.ts";
-import { DRIVER_SETTINGS } from "../stages/jobs.ts";
+import { DRIVER_SETTINGS, TRAINER_SETTINGS } from "../stages/jobs.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { interruptOnSignals } from "./interruption.ts";
 import type { SamplerKind } from "./sampler-option.ts";
@@ -107,7 +106,7 @@ export async function withLocalRun<T>(
     const cores = config.threads === 0 ? availableParallelism() : config.threads;
     const images = imageServices(options.imagesFile, sandboxes);
     const { concurrency } = config.rollout;
-    const shared = new SharedGroups({ store, images, workFolder, concurrency });
+    const shared = new SharedByDrivers({ store, images, workFolder, concurrency });
     const programs = await openPrograms(opened, run, cores, options, {
       ...{ store, sandboxes, images, holder, shared },
     });
@@ -122,13 +121,7 @@ export async function withLocalRun<T>(
       await Machines.open({
         ...{ store, assembly, folder, concurrency, shared, gate, ...programs },
         sharesPlaces: options.tasks === "in-process",
-        environment: {
-          T1_STORE_URL: store.url,
-          T1_SANDBOXES: options.sandboxes,
-          T1_THREADS: String(cores),
-          T1_DEVICE: "cpu",
-          ...(options.imagesFile !== undefined && { [IMAGES_VARIABLE]: options.imagesFile }),
-        },
+        environment: programSettings(store, options, cores),
         iterations: config.training.iterations,
         onEvent: options.onEvent,
       }),
@@ -141,6 +134,15 @@ export async function withLocalRun<T>(
   } finally {
     await opened.disposeAsync();
   }
+}
+
+/** What drivers and trainers that are processes are told, on top of what the deployment tells their containers. */
+function programSettings(store: ObjectStore, { sandboxes, imagesFile }: LocalOptions, threads: number) {
+  const common = { storeUrl: store.url, threads };
+  return {
+    ...DRIVER_SETTINGS.toEnvironment({ ...common, sandboxes, imagesFile }),
+    ...TRAINER_SETTINGS.toEnvironment({ ...common, device: "cpu" }),
+  };
 }
 
 /** A folder for as long as this process lives; those of runners that were killed are removed. */

@@ -15,16 +15,16 @@ export function describeProgress({ doing, parts }: RunProgress): string {
   return lines.length > 0 ? lines.join("; ") : doing.join(", ") || "between two stages";
 }
 
-function describePart({ kind, name, doing, groups, job }: PartProgress): string {
+function describePart({ kind, name, doing, shards, job }: PartProgress): string {
   const [, digits, inside] = /-[ie](\d{6})(-eval)?$/.exec(name) ?? [];
   // Iterations are counted from 1 for people; iteration i makes version i + 1.
   const number = Number(digits ?? 0) + (kind === "iteration" || inside !== undefined ? 1 : 0);
   const what = `${kind === "evaluation" ? "evaluation of policy" : "iteration"} ${number}`;
   const details = [
-    ...(groups === undefined
+    ...(shards === undefined
       ? []
-      : [`${groups.succeeded + groups.failed}/${groups.total} groups`, `${groups.running} at work`]),
-    ...(groups !== undefined && groups.failed > 0 ? [`${groups.failed} failed`] : []),
+      : [`${shards.succeeded + shards.failed}/${shards.total} shards`, `${shards.running} at work`]),
+    ...(shards !== undefined && shards.failed > 0 ? [`${shards.failed} failed`] : []),
     ...(job === undefined ? [] : [`job ${job.status}${job.reason === undefined ? "" : `: ${job.reason}`}`]),
   ];
   return [what, doing.join(" and ") || "between two stages", ...details].join("  ");
@@ -33,14 +33,14 @@ function describePart({ kind, name, doing, groups, job }: PartProgress): string 
 /** Several lines: what failed, in which state, the last lines of its log, and episodes that failed with it. */
 export async function describeFailure(
   run: string,
-  { arn, state, error, cause, groups, log }: Explanation,
+  { arn, state, error, cause, shards, log }: Explanation,
   store: ObjectStore,
 ): Promise<string> {
   const lines = [`${run} failed${state === undefined ? "" : ` in ${state}`}: ${error}`];
   if (cause !== "") lines.push(`  ${cause.replaceAll("\n", "\n  ")}`);
   lines.push(`  ${executionLink(arn)}`);
-  for (const group of groups)
-    lines.push(`group: ${group.error}: ${group.cause}`, `  ${executionLink(group.arn)}`);
+  for (const shard of shards)
+    lines.push(`shard: ${shard.error}: ${shard.cause}`, `  ${executionLink(shard.arn)}`);
   if (log !== undefined && log.lines.length > 0)
     lines.push(`last lines of ${log.stream}:`, ...log.lines.map(line => `  | ${line}`));
   const failed = await failedEpisodes(arn, run, store);

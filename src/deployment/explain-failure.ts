@@ -13,8 +13,8 @@ export interface Explanation {
   readonly error: string;
   /** In words where the cause holds them. */
   readonly cause: string;
-  /** Failed groups of episodes, at most three. */
-  readonly groups: readonly { readonly arn: string; readonly error: string; readonly cause: string }[];
+  /** Failed shards of episodes, at most three. */
+  readonly shards: readonly { readonly arn: string; readonly error: string; readonly cause: string }[];
   readonly log?: LogTail;
 }
 
@@ -26,8 +26,8 @@ export async function explainFailure(
 ): Promise<Explanation> {
   const arn = (await failedPart(deployment, execution, clients)) ?? execution.arn;
   const { error = "States.Timeout", cause = "", status } = await describeExecution(arn, clients);
-  const groups = await failedGroups(arn, clients);
-  const raw = groups[0]?.cause ?? (await lastTaskFailure(arn, clients)) ?? cause;
+  const shards = await failedShards(arn, clients);
+  const raw = shards[0]?.cause ?? (await lastTaskFailure(arn, clients)) ?? cause;
   const log = (await tailTask(raw, clients)) ?? (await tailJob(raw, clients));
   const state = await failedState(arn, clients);
   return {
@@ -35,7 +35,7 @@ export async function explainFailure(
     ...(state !== undefined && { state }),
     error: status === "ABORTED" ? "aborted" : error,
     cause: causeInWords(cause),
-    groups: groups.map(group => ({ ...group, cause: causeInWords(group.cause) })),
+    shards: shards.map(shard => ({ ...shard, cause: causeInWords(shard.cause) })),
     ...(log !== undefined && { log }),
   };
 }
@@ -55,13 +55,13 @@ async function failedPart(
   return within[0]?.executionArn;
 }
 
-async function failedGroups(arn: string, clients: AwsClients) {
+async function failedShards(arn: string, clients: AwsClients) {
   const { states } = clients;
   const { mapRuns = [] } = await asked(
     "states:ListMapRuns",
     states.send(new ListMapRunsCommand({ executionArn: arn })),
   );
-  const groups: { arn: string; error: string; cause: string }[] = [];
+  const shards: { arn: string; error: string; cause: string }[] = [];
   for (const { mapRunArn } of mapRuns) {
     const command = new ListExecutionsCommand({ mapRunArn, statusFilter: "FAILED", maxResults: 3 });
     const { executions = [] } = await asked("states:ListExecutions", states.send(command));
@@ -69,10 +69,10 @@ async function failedGroups(arn: string, clients: AwsClients) {
       const { error = "", cause = "" } = await describeExecution(executionArn, clients);
       // A Fail state's words hide the task's; the history has both.
       const task = await lastTaskFailure(executionArn, clients);
-      groups.push({ arn: executionArn, error, cause: task ?? cause });
+      shards.push({ arn: executionArn, error, cause: task ?? cause });
     }
   }
-  return groups.slice(0, 3);
+  return shards.slice(0, 3);
 }
 
 async function lastTaskFailure(arn: string, clients: AwsClients): Promise<string | undefined> {

@@ -24,7 +24,7 @@ export function openStates(events: readonly HistoryEvent[]): OpenState[] {
 /** States of the machines in infra/state-machines, in words. A state that is not listed is shown by its name. */
 const WORDS: Readonly<Record<string, string>> = {
   Preflight: "preflight",
-  Meter: "adding up costs",
+  NextStep: "deciding what to do next",
   Plan: "planning",
   Prepare: "preparing images",
   ImagesReady: "preparing images",

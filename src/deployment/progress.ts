@@ -7,7 +7,7 @@ import type { Deployment } from "./deployment.ts";
 import { listParts, type RunExecution, readHistory, readLastEvents } from "./executions.ts";
 import { describeStates, type OpenState, openStates } from "./open-states.ts";
 
-interface GroupCounts {
+interface ShardCounts {
   readonly total: number;
   readonly succeeded: number;
   readonly failed: number;
@@ -20,8 +20,8 @@ export interface PartProgress {
   readonly name: string;
   /** In words, e.g. "playing episodes". */
   readonly doing: readonly string[];
-  /** Groups of episodes, while they are played: a driver each. */
-  readonly groups?: GroupCounts;
+  /** Shards of episodes, while they are played: a driver each. */
+  readonly shards?: ShardCounts;
   /** Why a training job is not at work yet. */
   readonly job?: { readonly status: string; readonly reason?: string };
 }
@@ -53,16 +53,16 @@ async function readPart(
 ): Promise<PartProgress> {
   const open = openStates(await readHistory(arn, clients));
   const isAt = (state: string): boolean => open.some(({ name: at }) => at.startsWith(state));
-  const groups = isAt("Rollouts") ? await countGroups(arn, clients) : undefined;
+  const shards = isAt("Rollouts") ? await countShards(arn, clients) : undefined;
   const job = isAt("TrainOn") ? await findJob(arn, open, clients) : undefined;
   return {
     ...{ kind, arn, name, doing: describeStates(open) },
-    ...(groups !== undefined && { groups }),
+    ...(shards !== undefined && { shards }),
     ...(job !== undefined && { job }),
   };
 }
 
-async function countGroups(arn: string, { states }: AwsClients): Promise<GroupCounts | undefined> {
+async function countShards(arn: string, { states }: AwsClients): Promise<ShardCounts | undefined> {
   const { mapRuns = [] } = await asked(
     "states:ListMapRuns",
     states.send(new ListMapRunsCommand({ executionArn: arn })),

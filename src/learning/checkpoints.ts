@@ -1,6 +1,6 @@
 // Checks the checkpoints that a run goes on from, or an evaluation plays, before anything starts: a corrupt file that is
 // found in the middle has cost the episodes before it.
-import { samplingVersion } from "../rollout/groups.ts";
+import { samplingVersion } from "../rollout/shards.ts";
 import { readOverlap } from "../run/cloud-settings.ts";
 import { closedKey, evaluationPrefix } from "../run/keys.ts";
 import { readRun } from "../run/run-record.ts";

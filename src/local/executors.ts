@@ -1,35 +1,25 @@
-// What stands on this machine for Lambda, ECS and Batch: the deployment's functions, and a driver and a trainer that get
-// the environment of their containers.
-import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
+// What stands on this machine for Lambda, ECS and Batch: the stages, and a driver and a trainer that get the environment
+// of their containers.
 import type { Assembly } from "../asl/assembly.ts";
 import type { Executors } from "../asl/executor.ts";
 import { batchExecutor } from "../asl/executors/batch.ts";
 import { ecsExecutor } from "../asl/executors/ecs.ts";
 import { lambdaExecutor } from "../asl/executors/lambda.ts";
 import type { Program } from "../asl/executors/program.ts";
-import type { PhasePrefix } from "../run/keys.ts";
-import { openFunctions } from "./functions.ts";
-import type { SharedGroups } from "./shared-groups.ts";
+import { type FunctionsOptions, functionsHere, withTimeLimits } from "./functions.ts";
 
-export interface ExecutorsOptions {
+export interface ExecutorsOptions extends FunctionsOptions {
   readonly assembly: Assembly;
-  readonly shared: Pick<SharedGroups, "prepared">;
   readonly driver: Program;
   readonly trainer: Program;
-  /** What programs are told on top of what the deployment tells them. */
+  /** Settings of the programs that differ from the deployment's. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Episodes of a group. */
-  readonly groupSize: number;
+  /** A test of failures puts something between the machines and the stages. */
+  readonly wrapFunctions?: (functions: ReturnType<typeof functionsHere>) => ReturnType<typeof functionsHere>;
 }
 
-/** Below the time limit of the function: images that take longer are asked for again, as the machine does it. */
-const PREPARE_PATIENCE_MS = 600_000;
-
-const PhaseEvent = z.object({ phase: z.string() });
-
 export function executorsHere(options: ExecutorsOptions): Executors {
-  const { assembly, driver, trainer, environment } = options;
+  const { assembly, driver, trainer, environment, wrapFunctions = same => same } = options;
   const containers = (family: string) =>
     assembly.tasks[family].map(container => ({
       ...container,
@@ -45,7 +35,9 @@ export function executorsHere(options: ExecutorsOptions): Executors {
       [name, { ...job, program: trainer, environment: { ...job.environment, ...environment } }] as const,
   );
   return {
-    "lambda:invoke": lambdaExecutor(functionsHere(options)),
+    "lambda:invoke": lambdaExecutor(
+      withTimeLimits(wrapFunctions(functionsHere(options)), assembly.functions),
+    ),
     "ecs:runTask": ecsExecutor(Object.fromEntries(tasks)),
     "batch:submitJob": batchExecutor({
       definitions: Object.fromEntries(jobs),
@@ -54,22 +46,7 @@ export function executorsHere(options: ExecutorsOptions): Executors {
   };
 }
 
-/** As deployed, but for the images of tasks, which this machine makes by itself. */
-function functionsHere({ assembly, shared, environment, groupSize }: ExecutorsOptions) {
-  return openFunctions(
-    assembly,
-    { ...environment, T1_EPISODES_PER_DRIVER: String(groupSize) },
-    {
-      prepare: async event => {
-        const prepared = shared.prepared(PhaseEvent.parse(event).phase as PhasePrefix).then(() => true);
-        const ready = await Promise.race([prepared, sleep(PREPARE_PATIENCE_MS, false, { ref: false })]);
-        return { ready, waiting: ready ? 0 : 1 };
-      },
-    },
-  );
-}
-
-/** Drivers of this machine sample in their own process: the deployment's server is not there. */
+/** Drivers of this machine sample in their own process: the deployment's served sampler is not there. */
 function ofThisMachine({ T1_SAMPLER_URL: _, ...environment }: Readonly<Record<string, string>>) {
   return environment;
 }

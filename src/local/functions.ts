@@ -1,47 +1,69 @@
-// The stages' functions: the handlers that are deployed, loaded from where the assembly says their code lies and called
-// in this process. The one that makes images ready is this machine's own: it has no CodeBuild.
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import type { Assembly } from "../asl/assembly.ts";
+// The stages that a deployment calls as Lambda functions, called in this process with settings of this machine.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { LambdaFunction } from "../asl/executors/lambda.ts";
 import { InvariantError } from "../failure/errors.ts";
+import { DEFAULT_SHAPE } from "../planning/default-deployment.ts";
+import { close } from "../stages/close.ts";
+import { nextStep } from "../stages/next-step.ts";
+import { plan } from "../stages/plan.ts";
+import { preflight } from "../stages/preflight.ts";
+import { type PrepareServices, prepare } from "../stages/prepare.ts";
+import { publish } from "../stages/publish.ts";
+import { score } from "../stages/score.ts";
+import { callStage, type StageServices } from "../stages/stage.ts";
+import { summarise } from "../stages/summarise.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import type { SharedByDrivers } from "./shared-by-drivers.ts";
 
 type Handler = LambdaFunction["handler"];
 
-/**
- * Handlers read their settings from the environment: that of the deployment, with this machine's in front, becomes that
- * of this process.
- *
- * @param own handlers that take the place of deployed ones, by name
- */
-export function openFunctions(
-  { functions }: Assembly,
-  environment: Readonly<Record<string, string>>,
-  own: Readonly<Record<string, Handler>>,
-): Readonly<Record<string, LambdaFunction>> {
-  const deployed = Object.values(functions).flatMap(one => Object.entries(one.environment));
-  for (const [name, value] of [...deployed, ...Object.entries(environment)])
-    if (name.startsWith("T1_")) process.env[name] = value;
-  return Object.fromEntries(
-    Object.entries(functions).map(([name, { folder, timeoutSeconds }]) => [
-      name,
-      { timeoutSeconds, handler: own[name] ?? loadedOnce(folder) },
-    ]),
-  );
+/** Below the time limit of the function: the machine asks again for images that take longer. */
+const PREPARE_TIMEOUT_MS = 600_000;
+
+export interface FunctionsOptions {
+  readonly store: ObjectStore;
+  readonly shared: Pick<SharedByDrivers, "prepared">;
+  readonly episodesPerDriver: number;
 }
 
-function loadedOnce(folder: string): Handler {
-  let loaded: Promise<Handler> | undefined;
-  return async (event, context) => {
-    loaded ??= load(folder);
-    return (await loaded)(event, context);
+/** @returns what is called for each function of a deployment, by the name of its folder in lambdas/ */
+export function functionsHere({
+  store,
+  shared,
+  episodesPerDriver,
+}: FunctionsOptions): Record<string, Handler> {
+  const makeReady: PrepareServices["makeReady"] = async phase => {
+    const ready = shared.prepared(phase).then(() => 0);
+    return Promise.race([ready, sleep(PREPARE_TIMEOUT_MS, 1, { ref: false })]);
+  };
+  const services = ({ signal }: { readonly signal: AbortSignal }): StageServices => ({
+    ...{ store, signal },
+    // A laptop has no dashboard, and its prices are estimates anyway.
+    onMetrics: () => {},
+    onWarning: () => {},
+  });
+  return {
+    preflight: (event, context) => callStage(preflight, event, undefined, services(context)),
+    "next-step": (event, context) => callStage(nextStep, event, { shape: DEFAULT_SHAPE }, services(context)),
+    plan: (event, context) => callStage(plan, event, { episodesPerDriver }, services(context)),
+    prepare: (event, context) => callStage(prepare, event, undefined, { ...services(context), makeReady }),
+    score: (event, context) => callStage(score, event, undefined, services(context)),
+    close: (event, context) => callStage(close, event, undefined, services(context)),
+    publish: (event, context) => callStage(publish, event, { episodesPerDriver }, services(context)),
+    summarise: (event, context) => callStage(summarise, event, { episodesPerDriver }, services(context)),
   };
 }
 
-async function load(folder: string): Promise<Handler> {
-  const file = join(folder, "handler.ts");
-  if (!existsSync(file)) throw new InvariantError("the assembly's code is gone", { file });
-  const { handler } = (await import(pathToFileURL(file).href)) as { readonly handler: Handler };
-  return handler;
+/** The functions that the assembly's machines call, with the time limits of the deployment. */
+export function withTimeLimits(
+  handlers: Readonly<Record<string, Handler>>,
+  functions: Readonly<Record<string, { readonly timeoutSeconds: number }>>,
+): Record<string, LambdaFunction> {
+  return Object.fromEntries(
+    Object.entries(handlers).map(([name, handler]) => {
+      const timeoutSeconds = functions[name]?.timeoutSeconds;
+      if (timeoutSeconds === undefined) throw new InvariantError("a stage has no function", { name });
+      return [name, { handler, timeoutSeconds }];
+    }),
+  );
 }

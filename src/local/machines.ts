@@ -11,15 +11,13 @@ import { Failure } from "../failure/errors.ts";
 import { iterationPrefix, timingsKey } from "../run/keys.ts";
 import type { OnRunEvent } from "../run/run-events.ts";
 import { encodeJson } from "../store/json.ts";
-import type { ObjectStore } from "../store/object-store.ts";
 import { errorOfExecution } from "./end-of-machine.ts";
 import { type ExecutorsOptions, executorsHere } from "./executors.ts";
 import { stageBegun, stageTimings } from "./stages.ts";
 import { TaskErrors } from "./task-errors.ts";
 import type { TaskGate } from "./task-gate.ts";
 
-export interface MachinesOptions extends Omit<ExecutorsOptions, "groupSize"> {
-  readonly store: ObjectStore;
+export interface MachinesOptions extends Omit<ExecutorsOptions, "episodesPerDriver"> {
   /** Of the session's journals. */
   readonly folder: string;
   /** Episodes at work at once. */
@@ -34,10 +32,10 @@ export interface MachinesOptions extends Omit<ExecutorsOptions, "groupSize"> {
   readonly clock?: Clock;
 }
 
-/** Episodes of a group: as deployed, but a machine with room for fewer has smaller groups. */
-const GROUP_SIZE = 16;
-/** Groups that are let in beyond those that fill the machine, so that no place for an episode stays free. */
-const GROUPS_WAITING = 2;
+/** Episodes of a shard: as deployed, but a machine with room for fewer has smaller shards. */
+const SHARD_SIZE = 16;
+/** Shards that are let in beyond those that fill the machine, so that no place for an episode stays free. */
+const SHARDS_WAITING = 2;
 
 const Planned = z.object({ Payload: z.object({ episodeCount: z.int() }) });
 /** Of an iteration that went to its end. */
@@ -73,15 +71,15 @@ export class Machines implements AsyncDisposable {
       folder,
       withFaults = executors => executors,
     } = options;
-    const drivers = Math.ceil(concurrency / GROUP_SIZE);
-    const size = sharesPlaces ? Math.min(GROUP_SIZE, concurrency) : Math.floor(concurrency / drivers);
+    const drivers = Math.ceil(concurrency / SHARD_SIZE);
+    const size = sharesPlaces ? Math.min(SHARD_SIZE, concurrency) : Math.floor(concurrency / drivers);
     machines.#runner = await openRunner({
       machines: assembly.machines,
-      executors: machines.#watchAll(withFaults(executorsHere({ ...options, groupSize: size }))),
+      executors: machines.#watchAll(withFaults(executorsHere({ ...options, episodesPerDriver: size }))),
       buckets: Object.fromEntries(assembly.buckets.map(name => [name, store])),
       folder,
       clock: options.clock,
-      limits: { distributedConcurrency: drivers + (sharesPlaces ? GROUPS_WAITING : 0) },
+      limits: { distributedConcurrency: drivers + (sharesPlaces ? SHARDS_WAITING : 0) },
       onEvent: (arn, event) => machines.#observe(arn, event),
     });
     return machines;

@@ -3,21 +3,21 @@ import type { Program, ProgramRun } from "../asl/executors/program.ts";
 import { Failure } from "../failure/errors.ts";
 import { exitCodeOf } from "../failure/exit-code.ts";
 import { type TrainerSettings, TrainerThread } from "../learning/trainer-thread.ts";
-import { type RunGroupServices, runGroup } from "../rollout/run-group.ts";
+import { type PlayShardServices, playShard } from "../rollout/play-shard.ts";
 import type { OnRunEvent } from "../run/run-events.ts";
 import { DRIVER_JOB, TRAINER_JOB } from "../stages/jobs.ts";
-import type { SharedGroups } from "./shared-groups.ts";
+import type { SharedByDrivers } from "./shared-by-drivers.ts";
 
-/** Drivers of one process play their groups with the same sampler, sandboxes and prepared tasks. */
+/** Drivers of one process play their shards with the same sampler, sandboxes and prepared tasks. */
 export function driverInProcess(
-  services: Omit<RunGroupServices, "shared" | "slots" | "cutoff" | "interruption"> & {
-    readonly shared: SharedGroups;
+  services: Omit<PlayShardServices, "shared" | "slots" | "cutoff" | "interruption"> & {
+    readonly shared: SharedByDrivers;
   },
 ): Program {
   return asProgram(async ({ environment, signal }) => {
     const job = DRIVER_JOB.fromEnvironment(environment);
     const cutoff = await services.shared.cutoff(job.phase);
-    await runGroup(
+    await playShard(
       { ...job, workFolder: "" },
       {
         ...services,

@@ -45,7 +45,7 @@ export function capacity(question: CapacityQuestion): CapacityAnswer {
   const warnings =
     spot && fallback < sandboxesAtOnce
       ? [
-          `interrupted groups are played again on demand: the quota of ${quotaVcpus.onDemand} vCPUs is enough for ${fallback} sandboxes at once`,
+          `interrupted shards are played again on demand: the quota of ${quotaVcpus.onDemand} vCPUs is enough for ${fallback} sandboxes at once`,
         ]
       : [];
   const tasks = sandboxesAtOnce + Math.ceil(sandboxesAtOnce / episodesPerDriver);

@@ -39,7 +39,7 @@ export interface CostItem {
 /** Requests of an episode: claim, arrays, transcript, reports, record, reward, admission; and what reads them. */
 const PUTS_PER_EPISODE = 12;
 const GETS_PER_EPISODE = 6;
-/** Transitions of a group: its child execution, and the states in it. */
+/** Transitions of a shard: its child execution, and the states in it. */
 const TRANSITIONS_PER_GROUP = 3;
 const TRANSITIONS_PER_PHASE = 20;
 /** Fargate's free part of a task's disk. */

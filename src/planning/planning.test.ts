@@ -102,7 +102,7 @@ describe("capacity", () => {
     ]);
   });
 
-  it("warns when interrupted groups have nowhere to go, and does not refuse", () => {
+  it("warns when interrupted shards have nowhere to go, and does not refuse", () => {
     const answer = capacity({ ...question, quotaVcpus: { onDemand: 6, spot: 4000 } });
     expect(answer.problems).toEqual([]);
     expect(answer.warnings[0]).toContain("enough for 2 sandboxes");

@@ -13,12 +13,13 @@ import {
   planKey,
 } from "../run/keys.ts";
 import type { EpisodeRecord, PlannedEpisode } from "../run/records.ts";
+import { minimumEpisodes } from "../stages/close.ts";
 import { encodeJson, encodeJsonLines } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
 import { type Chunk, encodeChunks } from "../trajectory/chunk.ts";
 import { allocateRoutes } from "../trajectory/routes.ts";
-import { close, minimumEpisodes } from "./close.ts";
+import { close } from "./close.ts";
 import { score } from "./score.ts";
 
 const PHASE = iterationPrefix("r", 0);
@@ -55,7 +56,7 @@ async function played(solved: number): Promise<ObjectStore> {
         : { ...common, endReason: "failure", failure };
     await putOnce(store, episodeKey(at), encodeJson(record));
   }
-  await score({ phase: PHASE, rewardConfig: REWARD }, { store });
+  await score({ phase: PHASE, plan, rewardConfig: REWARD }, { store });
   return store;
 }
 

@@ -1,6 +1,5 @@
 // Closes a phase: fixes the list of what counts, with hashes, once. Everything later is a function of this list.
 
-import type { RunConfig } from "../config/run-config.ts";
 import { Failure, InputError } from "../failure/errors.ts";
 import { sha256 } from "../files/sha256.ts";
 import { readAdmitted } from "../run/claim.ts";
@@ -48,11 +47,6 @@ export async function close(
   if (closed.episodes.length < minimum) throw tooFew(closed, minimum, phase);
   await putOnce(store, closedKey(phase), encodeJson(closed));
   return closed;
-}
-
-/** Of the planned episodes half have to end by themselves; with fewer the cause is looked for, not trained around. */
-export function minimumEpisodes({ rollout }: Pick<RunConfig, "rollout">): number {
-  return Math.ceil(rollout.episodes / 2);
 }
 
 export function readClosed(store: ObjectStore, phase: PhasePrefix): Promise<ClosedPhase> {

@@ -1,4 +1,4 @@
-// What the groups of a phase share when one machine plays several of them: how many episodes are at work at once, and
+// What the shards of a phase share when one machine plays several of them: how many episodes are at work at once, and
 // when enough have ended.
 import type { EpisodeRecord } from "../run/records.ts";
 

@@ -12,20 +12,17 @@ import { LAST_NUMBER } from "../settings/numbers.ts";
 import { encodeJsonLines, readJsonLines } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
-import { type Cursor, START, takeTasks } from "../task/pool.ts";
+import { type Cursor, takeTasks } from "../task/pool.ts";
 
-export interface PlanOutput {
-  readonly key: string;
-  readonly episodeCount: number;
-  /** Where the next iteration takes its tasks from. */
-  readonly next: Cursor;
-}
-
-/** The next tasks of the run's pool, one episode each. */
+/**
+ * Plans the next tasks of the run's pool, one episode each.
+ *
+ * @returns `next` is where the next iteration takes its tasks from
+ */
 export async function planIteration(
   { run, iteration }: { readonly run: string; readonly iteration: number },
   { store }: { readonly store: ObjectStore },
-): Promise<PlanOutput> {
+): Promise<{ readonly lines: readonly PlannedEpisode[]; readonly next: Cursor }> {
   const { config, pool: recorded } = await readRun(store, run);
   const pool = await openPlannablePool(recorded.folder, store);
   if (pool.names.length !== recorded.taskCount) {
@@ -38,13 +35,8 @@ export async function planIteration(
   }
   const { state } = await readState(store, run);
   const phase = iterationPrefix(run, iteration);
-  // The pool's cursor has moved on: what was planned is in the store, and where the next one begins in the state.
-  if (state.rolloutsClosed > iteration)
-    return {
-      key: planKey(phase),
-      episodeCount: (await readPlan(store, phase)).length,
-      next: state.pool,
-    };
+  // The pool's cursor has moved on: the store has what was planned, the state has where the next iteration begins.
+  if (state.rolloutsClosed > iteration) return { lines: await readPlan(store, phase), next: state.pool };
   const count = config.rollout.launch ?? config.rollout.episodes;
   const { names, next } = takeTasks(pool, state.pool, {
     count,
@@ -57,7 +49,7 @@ export async function planIteration(
     deriveSeed(config.seed, "iteration", iteration),
   );
   await putOnce(store, planKey(phase), encodeJsonLines(lines));
-  return { key: planKey(phase), episodeCount: names.length, next };
+  return { lines, next };
 }
 
 export interface EvaluationPlan {
@@ -68,17 +60,17 @@ export interface EvaluationPlan {
   readonly seed: number;
 }
 
-/** Every task of a pool, `repeats` times. @throws InputError when the phase was planned with other tasks */
+/** Plans every task of a pool, `repeats` times. @throws InputError when the phase was planned with other tasks */
 export async function planEvaluation(
   evaluation: EvaluationPlan,
   { store }: { readonly store: ObjectStore },
-): Promise<PlanOutput> {
+): Promise<readonly PlannedEpisode[]> {
   const { phase, repeats } = evaluation;
   const { folder, lines } = await evaluationLines(evaluation, store);
   await assertSamePlan(store, phase, folder, lines);
   await writeEvaluationRecord(store, phase, { pool: folder, episodes: repeats });
   await putOnce(store, planKey(phase), encodeJsonLines(lines));
-  return { key: planKey(phase), episodeCount: lines.length, next: START };
+  return lines;
 }
 
 /** Pools share names, and tasks change: what was evaluated must be what is asked for. @throws InputError if it is not */

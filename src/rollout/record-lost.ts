@@ -2,19 +2,21 @@
 // not be closed; with one they count as failures of the infrastructure, which are in no rate and no baseline.
 import { claimAttempt } from "../run/claim.ts";
 import { attemptPrefix, episodeKey, episodePrefix, type PhasePrefix } from "../run/keys.ts";
-import type { EpisodeRecord } from "../run/records.ts";
+import type { EpisodeRecord, PlannedEpisode } from "../run/records.ts";
 import { encodeJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
-import { readPlan } from "./plan.ts";
 import { readAttempts } from "./score.ts";
 
-/** Call it only when no driver of the phase is left. @returns how many there were */
+/** Records episodes as lost. Call it only when no driver of the phase is left. @returns how many were lost */
 export async function recordLost(
-  { phase, now }: { readonly phase: PhasePrefix; readonly now: Date },
+  {
+    phase,
+    plan,
+    now,
+  }: { readonly phase: PhasePrefix; readonly plan: readonly PlannedEpisode[]; readonly now: Date },
   { store }: { readonly store: ObjectStore },
 ): Promise<number> {
-  const plan = await readPlan(store, phase);
   const lost = await Promise.all(
     plan.map(async ({ episode, task, taskHash }) => {
       const prefix = episodePrefix(phase, episode);

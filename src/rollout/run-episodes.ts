@@ -28,7 +28,7 @@ export interface RunEpisodesServices extends Omit<AttemptServices, "signal" | "i
   readonly interruption?: AbortSignal;
   readonly holder: { readonly name: string; readonly process?: ProcessIdentity };
   readonly onEpisode?: (record: EpisodeRecord) => void;
-  /** Where other groups are played on the same machine: places that all of them share. */
+  /** Where other shards are played on the same machine: places that all of them share. */
   readonly slots?: EpisodeSlots;
   /** Of the whole phase; without it every episode is waited for. */
   readonly cutoff?: Cutoff;
@@ -40,7 +40,7 @@ const RETRY_MS = 500;
 export async function runEpisodes(input: RunEpisodesInput, services: RunEpisodesServices): Promise<void> {
   const { plan, config } = input;
   const { cutoff, slots = new EpisodeSlots(config.rollout.concurrency) } = services;
-  // An error of one episode ends the group, and so does whoever ends us.
+  // An error of one episode ends the shard, and so does whoever ends us.
   const broken = new AbortController();
   const interruption = anyOf(broken.signal, services.interruption);
   const signal = anyOf(interruption, cutoff?.signal);

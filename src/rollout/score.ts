@@ -10,7 +10,7 @@ import {
   type PhasePrefix,
   rewardKey,
 } from "../run/keys.ts";
-import type { EpisodeRecord } from "../run/records.ts";
+import type { EpisodeRecord, PlannedEpisode } from "../run/records.ts";
 import type { RewardConfig } from "../settings/grading-config.ts";
 import { encodeJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
@@ -19,15 +19,22 @@ import type { VerifierReport } from "../verifier/report.ts";
 import { computeReward, type Reward, rewardConfigHash } from "../verifier/reward.ts";
 import { computeStepsReward } from "../verifier/step-rewards.ts";
 import { parseEpisodeRecord } from "./episode-record.ts";
-import { readPlan } from "./plan.ts";
 
 export async function score(
-  { phase, rewardConfig }: { readonly phase: PhasePrefix; readonly rewardConfig: RewardConfig },
+  {
+    phase,
+    plan,
+    rewardConfig,
+  }: {
+    readonly phase: PhasePrefix;
+    readonly plan: readonly PlannedEpisode[];
+    readonly rewardConfig: RewardConfig;
+  },
   { store }: { readonly store: ObjectStore },
 ): Promise<void> {
   const hash = rewardConfigHash(rewardConfig);
   await Promise.all(
-    (await readPlan(store, phase)).map(async ({ episode }) => {
+    plan.map(async ({ episode }) => {
       const prefix = episodePrefix(phase, episode);
       const counted = (await readAttempts(store, prefix)).find(record => record.failure === undefined);
       if (counted === undefined) return;

@@ -11,6 +11,7 @@ import { type Program, type ProgramEnd, runProgram } from "../../src/asl/executo
 import type { Json } from "../../src/asl/json-value.ts";
 import { executorsHere } from "../../src/local/executors.ts";
 import { synthesizedAssembly } from "../../src/local/synthesized-assembly.ts";
+import { temporaryStore } from "../store/temporary-store.ts";
 import { machineOf, runMachine } from "./run-machine.ts";
 
 const assembly = readAssembly(await synthesizedAssembly());
@@ -196,7 +197,15 @@ describe("a training job on this machine", () => {
     };
     const shared = { prepared: () => Promise.reject(new Error("no episode is played here")) };
     const executors = executorsHere({
-      ...{ assembly, shared, trainer, driver: trainer, environment: {}, groupSize: 1 },
+      ...{
+        assembly,
+        store: await temporaryStore(),
+        shared,
+        trainer,
+        driver: trainer,
+        environment: {},
+        episodesPerDriver: 1,
+      },
     });
     await submit(executors, { JobQueue: "t1-train-spot", JobDefinition: "t1-train" });
     return readFileSync(seen, "utf8").trim().split("\n");

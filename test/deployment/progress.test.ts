@@ -25,13 +25,13 @@ it("names the states that were entered and not left, the inner ones of a holder"
   expect(describeStates(openStates(events.slice(0, 3)))).toEqual(["training"]);
 });
 
-it("counts groups, says what a job waits for, and which policy is evaluated", () => {
+it("counts shards, says what a job waits for, and which policy is evaluated", () => {
   const part = { arn: "", doing: ["playing episodes"] } as const;
-  const groups = { total: 8, succeeded: 3, failed: 1, running: 4 };
+  const shards = { total: 8, succeeded: 3, failed: 1, running: 4 };
   const name = (rest: string) => `r-s1-${rest}`;
   expect(
-    describeProgress({ doing: [], parts: [{ ...part, kind: "iteration", name: name("i000002"), groups }] }),
-  ).toBe("iteration 3  playing episodes  4/8 groups  4 at work  1 failed");
+    describeProgress({ doing: [], parts: [{ ...part, kind: "iteration", name: name("i000002"), shards }] }),
+  ).toBe("iteration 3  playing episodes  4/8 shards  4 at work  1 failed");
   const job = { status: "RUNNABLE", reason: "no capacity" };
   expect(
     describeProgress({

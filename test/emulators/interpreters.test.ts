@@ -20,7 +20,7 @@ import { definitionsOf } from "../infra/deployed-templates.ts";
 import { synthesize } from "../infra/synthesized.ts";
 import { can, endpoint, kind, missingFor } from "./at-hand.ts";
 import { finished, type Ran, runHere } from "./our-interpreter.ts";
-import { GROUPS, groupLines, SCENARIOS, type Scenario } from "./scenarios.ts";
+import { SCENARIOS, type Scenario, SHARDS, shardLines } from "./scenarios.ts";
 
 const missing = missingFor("mocks");
 const title = `ours and the interpreter of ${kind}${missing === undefined ? "" : ` (skipped: ${missing})`}`;
@@ -34,7 +34,7 @@ describe.skipIf(missing !== undefined)(title, { timeout: 120_000 }, () => {
   beforeAll(async () => {
     bucket = can.includes("stacks") ? await deployedBucket() : await createMachines();
     const store = await openStore(`s3://${bucket}?endpoint=${encodeURIComponent(endpoint)}`);
-    await store.put(GROUPS.key, groupLines(), { ifNoneMatch: "*" });
+    await store.put(SHARDS.key, shardLines(), { ifNoneMatch: "*" });
   }, 120_000);
 
   async function deployedBucket(): Promise<string> {

@@ -9,7 +9,7 @@ import { StateError } from "../../src/asl/state-error.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { mapRunsOf } from "../asl/map-runs.ts";
 import { VirtualClock } from "../asl/virtual-clock.ts";
-import { answerTo, GROUPS, groupLines, type Scenario } from "./scenarios.ts";
+import { answerTo, type Scenario, SHARDS, shardLines } from "./scenarios.ts";
 
 /** What is compared: how it ended, by which states, and what its Distributed Maps left. */
 export interface Ran {
@@ -43,7 +43,7 @@ export async function runHere(
 ): Promise<Ran> {
   const folder = mkdtempSync(join(tmpdir(), "t1-scenario-"));
   const store = await openStore(folder);
-  await store.put(GROUPS.key, groupLines(), { ifNoneMatch: "*" });
+  await store.put(SHARDS.key, shardLines(), { ifNoneMatch: "*" });
   const visits = new Map<string, number>();
   const executor: TaskExecutor = async ({ state, item, resource }, context) => {
     // Visits are counted per child: one child's retries are no other's.

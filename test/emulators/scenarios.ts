@@ -38,22 +38,22 @@ const job = (exitCode: number): Answer => ({
 });
 
 const PHASE = "runs/r/iterations/000000/";
-/** Where the scenarios' groups are: each interpreter finds them in its own store. */
-export const GROUPS = { key: `${PHASE}groups/scenario.jsonl`, count: 3 } as const;
-export function groupLines(): string {
-  const line = (group: number) => ({ run: "r", phase: PHASE, group, episodes: `${group}`, policyVersion: 0 });
-  return Array.from({ length: GROUPS.count }, (_, group) => `${JSON.stringify(line(group))}\n`).join("");
+/** Where the scenarios' shards are: each interpreter finds them in its own store. */
+export const SHARDS = { key: `${PHASE}shards/scenario.jsonl`, count: 3 } as const;
+export function shardLines(): string {
+  const line = (shard: number) => ({ run: "r", phase: PHASE, shard, episodes: `${shard}`, policyVersion: 0 });
+  return Array.from({ length: SHARDS.count }, (_, shard) => `${JSON.stringify(line(shard))}\n`).join("");
 }
 
-const planned = (groupCount: number): Answers =>
+const planned = (shardCount: number): Answers =>
   always(
     payload({
       phase: PHASE,
       policyVersion: 0,
-      episodeCount: groupCount,
-      pool: { epoch: 0, position: groupCount },
-      groupsKey: GROUPS.key,
-      groupCount,
+      episodeCount: shardCount,
+      pool: { epoch: 0, position: shardCount },
+      shardsKey: SHARDS.key,
+      shardCount,
     }),
   );
 const published = (evaluationDue: boolean): Answers =>
@@ -61,7 +61,7 @@ const published = (evaluationDue: boolean): Answers =>
 
 /** An iteration in which all goes well. */
 const well = {
-  Plan: planned(GROUPS.count),
+  Plan: planned(SHARDS.count),
   Prepare: always(payload({ ready: true, waiting: 0 })),
   PlayOnSpot: always({ Return: { LastStatus: "STOPPED", Containers: [{ ExitCode: 0 }] } }),
   PlayOnDemand: always({ Return: { LastStatus: "STOPPED", Containers: [{ ExitCode: 0 }] } }),
@@ -76,7 +76,7 @@ const ITERATION = {
   input: { run: "r", iteration: 0, overlap: false, last: false },
 } as const;
 const RUN = { machine: "run", input: { run: "r" } } as const;
-const meter = (next: string, iteration: number): Answer =>
+const nextStep = (next: string, iteration: number): Answer =>
   payload({ next, iteration, last: false, spentUsd: 1 });
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
@@ -134,7 +134,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     input: { run: "r", iteration: 0, overlap: true, last: false },
     answers: {
       ...well,
-      PlanAhead: planned(GROUPS.count),
+      PlanAhead: planned(SHARDS.count),
       PrepareAhead: always(payload({ ready: true, waiting: 0 })),
       PlayOnSpotAhead: well.PlayOnSpot,
     },
@@ -150,7 +150,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ...RUN,
     answers: {
       Preflight: always(payload({ kind: "ppo", iterations: 2 })),
-      Meter: { "0": meter("iterate", 0), "1": meter("iterate", 1), "2": meter("done", 2) },
+      NextStep: { "0": nextStep("iterate", 0), "1": nextStep("iterate", 1), "2": nextStep("done", 2) },
       Iterate: always({ Return: { Output: { version: 1 } } }),
     },
     ends: { status: "SUCCEEDED" },
@@ -158,7 +158,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   BudgetSpent: {
     ...RUN,
     input: { run: "r", session: "s7", budgetUsd: 3 },
-    answers: { Preflight: always(payload({})), Meter: always(meter("budget-spent", 1)) },
+    answers: { Preflight: always(payload({})), NextStep: always(nextStep("budget-spent", 1)) },
     ends: { status: "FAILED", error: "BudgetSpent" },
   },
   RefusedByPreflight: {
@@ -168,7 +168,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   StoppedBefore: {
     ...RUN,
-    answers: { Preflight: always(payload({})), Meter: always(meter("stopped", 0)) },
+    answers: { Preflight: always(payload({})), NextStep: always(nextStep("stopped", 0)) },
     ends: { status: "SUCCEEDED" },
   },
   Evaluation: {

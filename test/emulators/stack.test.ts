@@ -78,7 +78,7 @@ describe.skipIf(missing !== undefined)(title, { timeout: 300_000 }, () => {
     );
     expect(results.map(key => key.split("/").at(-1))).toEqual(["SUCCEEDED_0.json", "manifest.json"]);
     expect(await statesOf("iteration", "whole-s1-i000000")).toEqual([
-      ...["Begin", "Plan", "Prepare", "ImagesReady", "AnythingToRun", "Rollouts"],
+      ...["Init", "Plan", "Prepare", "ImagesReady", "AnythingToRun", "Rollouts"],
       ...["Score", "Close", "Update", "Publish", "EvaluationDue", "Done"],
     ]);
   });
@@ -118,7 +118,7 @@ describe.skipIf(missing !== undefined)(title, { timeout: 300_000 }, () => {
     const failed = await watch("broken");
     expect(failed.code).toBe(75);
     expect(failed.stderr).toContain("broken failed in Rollouts: States.ExceedToleratedFailureThreshold");
-    expect(failed.stderr).toMatch(/group: InputError: .*exit code 2/);
+    expect(failed.stderr).toMatch(/shard: InputError: .*exit code 2/);
     expect(failed.stderr).toMatch(/\| t1: a task of the pool is missing: pools\/.*\.tar/);
     expect(failed.stderr).toContain("#logsV2:log-groups/log-group/");
 

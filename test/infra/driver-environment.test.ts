@@ -5,7 +5,7 @@ import { definitionsOf, deployedTemplates, environmentOf, flatten } from "./depl
 
 const templates = await deployedTemplates();
 
-/** Names that a machine adds for each group. */
+/** Names that a machine adds for each shard. */
 function added(): Set<string> {
   const text = JSON.stringify(definitionsOf(templates).iteration);
   const [, list = ""] =
@@ -13,7 +13,7 @@ function added(): Set<string> {
   return new Set([...list.matchAll(/"Name":"(\w+)"/g)].map(([, name = ""]) => name));
 }
 
-it("machines add for each group what its definition cannot know, and the market that the driver runs in", () => {
+it("machines add for each shard what its definition cannot know, and the market that the driver runs in", () => {
   expect([...added()].sort()).toEqual(["T1_EPISODES", "T1_MARKET", "T1_PHASE", "T1_POLICY_VERSION"]);
 });
 

@@ -6,20 +6,26 @@ import { join } from "node:path";
 import type { Context } from "aws-lambda";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import { CloseEvent, handler as close } from "../../lambdas/close/handler.ts";
-import { CostEvent, handler as cost } from "../../lambdas/cost/handler.ts";
-import { EvaluateEvent } from "../../lambdas/evaluate/handler.ts";
-import { PlanEvent, handler as plan } from "../../lambdas/plan/handler.ts";
-import { PreflightEvent, handler as preflight } from "../../lambdas/preflight/handler.ts";
-import { PrepareEvent, handler as prepare } from "../../lambdas/prepare/handler.ts";
-import { PublishEvent } from "../../lambdas/publish/handler.ts";
-import { ScoreEvent, handler as score } from "../../lambdas/score/handler.ts";
+import { handler as close } from "../../lambdas/close/handler.ts";
+import { handler as nextStep } from "../../lambdas/next-step/handler.ts";
+import { handler as plan } from "../../lambdas/plan/handler.ts";
+import { handler as prepare } from "../../lambdas/prepare/handler.ts";
+import { handler as score } from "../../lambdas/score/handler.ts";
 import { parseRunConfig } from "../../src/config/parse-config.ts";
-import { EpisodeGroup, samplingVersion } from "../../src/rollout/groups.ts";
+import { Shard, samplingVersion } from "../../src/rollout/shards.ts";
 import { describeSoftware } from "../../src/run/run-record.ts";
 import { advanceState, readState } from "../../src/run/run-state.ts";
 import { startRun } from "../../src/run/start-run.ts";
 import { storePool } from "../../src/run/stored-pool.ts";
+import { close as closeStage } from "../../src/stages/close.ts";
+import { nextStep as nextStepStage } from "../../src/stages/next-step.ts";
+import { plan as planStage } from "../../src/stages/plan.ts";
+import { preflight } from "../../src/stages/preflight.ts";
+import { prepare as prepareStage } from "../../src/stages/prepare.ts";
+import { publish } from "../../src/stages/publish.ts";
+import { score as scoreStage } from "../../src/stages/score.ts";
+import { callStage } from "../../src/stages/stage.ts";
+import { summarise } from "../../src/stages/summarise.ts";
 import { readJsonLines } from "../../src/store/json.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
@@ -37,6 +43,13 @@ const context = (remainingMs = 60_000) =>
 async function call(handler: UncheckedJson, event: unknown, remainingMs?: number): Promise<UncheckedJson> {
   const answer = await handler(JSON.parse(JSON.stringify(event)), context(remainingMs));
   return answer === undefined ? undefined : JSON.parse(JSON.stringify(answer));
+}
+
+/** Calls preflight as a laptop does, where there is no account to ask. */
+async function askHere(event: unknown): Promise<UncheckedJson> {
+  const { signal } = new AbortController();
+  const services = { store, signal, onMetrics: () => {}, onWarning: () => {} };
+  return callStage(preflight, event, undefined, services);
 }
 
 beforeAll(async () => {
@@ -59,7 +72,6 @@ beforeAll(async () => {
     .map(({ Properties }) => Properties.Environment.Variables);
   Object.assign(process.env, ...environments, {
     T1_STORE_URL: tiny.store,
-    T1_SANDBOXES: "bubblewrap",
     T1_EPISODES_PER_DRIVER: "2",
   });
 }, 120_000);
@@ -67,14 +79,14 @@ afterAll(() => rmSync(tiny.folder, { recursive: true, force: true }));
 
 describe("payloads of the definitions", () => {
   const schemas: Record<string, z.ZodType> = {
-    Plan: PlanEvent,
-    Prepare: PrepareEvent,
-    Score: ScoreEvent,
-    Close: CloseEvent,
-    Publish: PublishEvent,
-    Evaluate: EvaluateEvent,
-    Preflight: PreflightEvent,
-    Cost: CostEvent,
+    Plan: planStage.input,
+    Prepare: prepareStage.input,
+    Score: scoreStage.input,
+    Close: closeStage.input,
+    Publish: publish.input,
+    Summarise: summarise.input,
+    Preflight: preflight.input,
+    NextStep: nextStepStage.input,
   };
   /** Every call of a function in a definition: its name, and the keys of its payload. */
   function* calls(chart: UncheckedJson): Generator<[stage: string, keys: string[]]> {
@@ -112,23 +124,22 @@ describe("payloads of the definitions", () => {
 });
 
 describe("an iteration whose drivers are lost", () => {
-  it("is planned in groups, recorded as failed, not closed, and planned again", async () => {
-    expect(await call(preflight, { run: "r", from: null, overlap: false, execution: "r-s1" })).toEqual({
+  it("is planned in shards, recorded as failed, not closed, and planned again", async () => {
+    expect(await askHere({ run: "r", from: null, overlap: false, execution: "r-s1" })).toEqual({
       kind: "ppo",
       iterations: 2,
     });
-    expect(await call(cost, { run: "r", budgetUsd: null })).toEqual({
+    expect(await call(nextStep, { run: "r", budgetUsd: null })).toEqual({
       next: "iterate",
       iteration: 0,
       last: false,
       spentUsd: 0,
     });
     const planned = await call(plan, { run: "r", iteration: 0, overlap: false });
-    expect(planned).toMatchObject({ groupCount: 3, episodeCount: 5, policyVersion: 0 });
-    const groups = await readJsonLines(store, planned.groupsKey, EpisodeGroup);
-    expect(groups.map(({ episodes }) => episodes)).toEqual(["0,1", "2,3", "4"]);
+    expect(planned).toMatchObject({ shardCount: 3, episodeCount: 5, policyVersion: 0 });
+    const shards = await readJsonLines(store, planned.shardsKey, Shard);
+    expect(shards.map(({ episodes }) => episodes)).toEqual([[0, 1], [2, 3], [4]]);
     expect(await call(plan, { run: "r", iteration: 0, overlap: false })).toEqual(planned);
-    expect(await call(prepare, { phase: planned.phase })).toEqual({ ready: true, waiting: 0 });
     expect(await call(score, { phase: planned.phase })).toEqual({ lostCount: 5 });
     expect(await call(score, { phase: planned.phase })).toEqual({ lostCount: 0 });
     const closing = call(close, { phase: planned.phase, policyVersion: 0, pool: planned.pool });
@@ -142,7 +153,7 @@ describe("an iteration whose drivers are lost", () => {
 
   it("stops when it is told to, and when its budget is spent", async () => {
     const free = { run: "r", budgetUsd: 1 };
-    expect(await call(cost, free)).toMatchObject({ next: "iterate" });
+    expect(await call(nextStep, free)).toMatchObject({ next: "iterate" });
     const usage = {
       format: "t1-usage-1",
       episodeCount: 5,
@@ -152,24 +163,24 @@ describe("an iteration whose drivers are lost", () => {
       rolloutSeconds: 1000,
     };
     await store.put("runs/r/evaluations/x/usage.json", JSON.stringify(usage), { ifNoneMatch: "*" });
-    const spent = await call(cost, free);
+    const spent = await call(nextStep, free);
     expect(spent.next).toBe("budget-spent");
     expect(spent.spentUsd).toBeGreaterThan(1);
-    expect(await call(cost, { run: "r", budgetUsd: 1000 })).toMatchObject({ next: "iterate" });
+    expect(await call(nextStep, { run: "r", budgetUsd: 1000 })).toMatchObject({ next: "iterate" });
     await advanceState(store, "r", await readState(store, "r"), { kind: "stop", reason: "test" });
-    expect(await call(cost, { run: "r", budgetUsd: null })).toMatchObject({ next: "stopped" });
+    expect(await call(nextStep, { run: "r", budgetUsd: null })).toMatchObject({ next: "stopped" });
     await advanceState(store, "r", await readState(store, "r"), { kind: "resume" });
   });
 
   it("is asked for what would fail, and changes nothing", async () => {
-    expect(await call(preflight, { ask: true })).toEqual({ problems: [], warnings: [] });
-    expect(await call(preflight, { ask: true, run: "r" })).toEqual({ problems: [], warnings: [] });
-    await expect(call(preflight, { ask: true, run: "none" })).rejects.toMatchObject({ name: "InputError" });
-    await expect(call(preflight, { ask: false })).rejects.toMatchObject({ name: "InputError" });
+    expect(await askHere({ ask: true })).toEqual({ problems: [], warnings: [] });
+    expect(await askHere({ ask: true, run: "r" })).toEqual({ problems: [], warnings: [] });
+    await expect(askHere({ ask: true, run: "none" })).rejects.toMatchObject({ name: "InputError" });
+    await expect(askHere({ ask: false })).rejects.toMatchObject({ name: "InputError" });
   });
 
   it("keeps the overlap it was first started with", async () => {
-    const other = call(preflight, { run: "r", from: null, overlap: true, execution: "r-s2" });
+    const other = askHere({ run: "r", from: null, overlap: true, execution: "r-s2" });
     await expect(other).rejects.toMatchObject({ name: "InputError" });
     expect([samplingVersion(0, true), samplingVersion(1, true), samplingVersion(7, true)]).toEqual([0, 0, 6]);
     expect(samplingVersion(7, false)).toBe(7);
@@ -177,8 +188,8 @@ describe("an iteration whose drivers are lost", () => {
 
   it("can be made anew from a checkpoint, once", async () => {
     const event = { run: "fork", from: { run: "r", version: 0 }, overlap: false, execution: "fork-s1" };
-    expect(await call(preflight, event)).toMatchObject({ kind: "ppo" });
-    expect(await call(preflight, event)).toMatchObject({ kind: "ppo" });
+    expect(await askHere(event)).toMatchObject({ kind: "ppo" });
+    expect(await askHere(event)).toMatchObject({ kind: "ppo" });
     expect((await readState(store, "fork")).state).toMatchObject({ rolloutsClosed: 0, policyPublished: 0 });
     const copied = await store.get("runs/fork/policies/000000/model.safetensors");
     expect(copied?.body).toEqual((await store.get("runs/r/policies/000000/model.safetensors"))?.body);
@@ -200,14 +211,14 @@ describe("every function", () => {
 
   it("B52: leaves no folder behind when it is not done in time", async () => {
     const temporary = await mkdtemp(join(tmpdir(), "t1-lambda-"));
-    const before = { TMPDIR: process.env.TMPDIR ?? tmpdir(), T1_SANDBOXES: "bubblewrap" };
-    Object.assign(process.env, { TMPDIR: temporary, T1_SANDBOXES: "fargate" });
+    const before = process.env.TMPDIR ?? tmpdir();
+    process.env.TMPDIR = temporary;
     try {
       const answer = call(prepare, { phase: "runs/r/iterations/000000/" }, 10_001);
       await expect(answer).rejects.toMatchObject({ name: "StageTimedOut" });
       expect(await readdir(temporary)).toEqual([]);
     } finally {
-      Object.assign(process.env, before);
+      process.env.TMPDIR = before;
       await rm(temporary, { recursive: true });
     }
   });

@@ -8,7 +8,6 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { prepareImages, type SandboxSource } from "../../lambdas/prepare/sandbox-images.ts";
 import { parseRunConfig } from "../../src/config/parse-config.ts";
 import { sandboxTaskDefinition } from "../../src/planning/sandbox-task.ts";
 import { planIteration } from "../../src/rollout/plan.ts";
@@ -17,7 +16,8 @@ import { EpisodeRecord } from "../../src/run/records.ts";
 import { describeSoftware } from "../../src/run/run-record.ts";
 import { startRun } from "../../src/run/start-run.ts";
 import { storePool } from "../../src/run/stored-pool.ts";
-import { imageSourceHash, preparedImageKey } from "../../src/sandbox/fargate/prepared-images.ts";
+import { imageSourceHash } from "../../src/sandbox/fargate/prepared-images.ts";
+import { prepareImages } from "../../src/stages/prepare-on-fargate.ts";
 import { readJson } from "../../src/store/json.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
@@ -38,7 +38,7 @@ async function prepareTasks(
   const folder = mkdtempSync(join(tmpdir(), "t1-images-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const contexts = new Map<string, string>();
-  const sources: SandboxSource[] = [];
+  const sources: Parameters<typeof prepareImages>[0][number][] = [];
   for (const task of readdirSync(pool).filter(name => name.startsWith("task-"))) {
     const context = join(pool, task, "environment");
     const source = { kind: "dockerfile", dockerfile: join(context, "Dockerfile"), context } as const;
@@ -49,7 +49,9 @@ async function prepareTasks(
   const services = {
     store,
     registerPauseMs: 0,
-    recordKey: (hash: string) => preparedImageKey(hash, TOOLKIT_IMAGE),
+    toolkitImage: TOOLKIT_IMAGE,
+    wakeSampler: async () => true,
+    signal: new AbortController().signal,
     startBuild: async ({ hash, configKey }: { hash: string; configKey: string }) => {
       const root = join(folder, hash);
       makeRootFolder(root, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
@@ -83,7 +85,7 @@ async function metadata(taskArn: string): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-it("a driver plays its group in tasks of its own, again what Spot interrupts, and leaves none", async () => {
+it("a driver plays its shard in tasks of its own, again what Spot interrupts, and leaves none", async () => {
   const tiny = await makeTinyRun({
     tasks: 3,
     settings: `rollout:\n  episodes: ${EPISODES}\n  concurrency: 3\n`,

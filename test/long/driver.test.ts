@@ -1,4 +1,4 @@
-// The driver's and the trainer's programs as a state machine starts them, with sandboxes of this machine: a group that
+// The driver's and the trainer's programs as a state machine starts them, with sandboxes of this machine: a shard that
 // is interrupted is finished by a second driver, and the trainer trains on what both played.
 import { spawn } from "node:child_process";
 import { rmSync } from "node:fs";
@@ -8,9 +8,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { parseRunConfig } from "../../src/config/parse-config.ts";
 import { close } from "../../src/rollout/close.ts";
-import { writeGroups } from "../../src/rollout/groups.ts";
 import { planIteration } from "../../src/rollout/plan.ts";
 import { score } from "../../src/rollout/score.ts";
+import { writeShards } from "../../src/rollout/shards.ts";
 import { iterationPrefix, policyPrefix } from "../../src/run/keys.ts";
 import { EpisodeRecord } from "../../src/run/records.ts";
 import { describeSoftware } from "../../src/run/run-record.ts";
@@ -49,7 +49,7 @@ function start(container: "driver" | "sampler" | "trainer", env: Readonly<Record
   return { ended, output: () => output, stop: () => child.kill("SIGTERM") };
 }
 
-it("an interrupted group is finished by a second driver, with a served sampler, and trained on", async () => {
+it("an interrupted shard is finished by a second driver, with a served sampler, and trained on", async () => {
   const tiny = await makeTinyRun({
     tasks: 8,
     iterations: 1,
@@ -64,7 +64,7 @@ it("an interrupted group is finished by a second driver, with a served sampler, 
     { run: "r", config, configFile: tiny.config, software: describeSoftware("0"), createdAt: new Date(0) },
     { store },
   );
-  await planIteration({ run: "r", iteration: 0 }, { store });
+  const { lines: plan } = await planIteration({ run: "r", iteration: 0 }, { store });
   const phase = iterationPrefix("r", 0);
   const env = {
     T1_STORE_URL: tiny.store,
@@ -93,8 +93,11 @@ it("an interrupted group is finished by a second driver, with a served sampler, 
   const before = await finished();
   expect(before).toBeLessThan(8);
 
-  const { groupCount } = await writeGroups({ run: "r", phase, size: 16, policyVersion: 0 }, { store });
-  expect(groupCount).toBe(1);
+  const { shardCount } = await writeShards(
+    { run: "r", phase, plan, episodesPerDriver: 16, policyVersion: 0 },
+    { store },
+  );
+  expect(shardCount).toBe(1);
   const sampler = start("sampler", {
     ...{ T1_STORE_URL: tiny.store, T1_HOST: "127.0.0.1", T1_PORT: "0", T1_THREADS: "1", T1_SAMPLER_KEY: "k" },
   });
@@ -106,9 +109,12 @@ it("an interrupted group is finished by a second driver, with a served sampler, 
   expect(second).toMatchObject({ code: 0 });
   expect(second.output.match(/"episode":/g)).toHaveLength(8);
   expect(await finished()).toBe(8); // nothing was played twice
-  expect((await writeGroups({ run: "r", phase, size: 16, policyVersion: 0 }, { store })).groupCount).toBe(0);
+  expect(
+    (await writeShards({ run: "r", phase, plan, episodesPerDriver: 16, policyVersion: 0 }, { store }))
+      .shardCount,
+  ).toBe(0);
 
-  await score({ phase, rewardConfig: config.reward }, { store });
+  await score({ phase, plan, rewardConfig: config.reward }, { store });
   await close({ phase, policyVersion: 0, rewardConfig: config.reward, minimum: 8 }, { store });
   const trainer = { T1_STORE_URL: tiny.store, T1_RUN: "r", T1_ITERATION: "0", T1_THREADS: "1" };
   expect(await start("trainer", trainer).ended).toMatchObject({ code: 0 });

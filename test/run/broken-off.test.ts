@@ -10,7 +10,7 @@ import { Failure, InputError } from "../../src/failure/errors.ts";
 import { openText } from "../../src/rollout/episode-text.ts";
 import { imageServices } from "../../src/rollout/image-services.ts";
 import { planIteration } from "../../src/rollout/plan.ts";
-import { runGroup } from "../../src/rollout/run-group.ts";
+import { playShard } from "../../src/rollout/play-shard.ts";
 import { iterationPrefix, policyPrefix } from "../../src/run/keys.ts";
 import { EpisodeRecord } from "../../src/run/records.ts";
 import { describeSoftware } from "../../src/run/run-record.ts";
@@ -81,7 +81,7 @@ async function play(
     generate: request => generate(() => answer(request)),
     [Symbol.asyncDispose]: async () => undefined,
   };
-  await runGroup(
+  await playShard(
     { phase, episodes: EPISODES, policyVersion: 0, workFolder: folder },
     {
       ...{ store, sandboxes: provider, images: imageServices(undefined, provider), sampler },

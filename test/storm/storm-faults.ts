@@ -1,4 +1,4 @@
-// What fails in a storm: by the number of the group, so that it is the same however often the runner is killed.
+// What fails in a storm: by the number of the shard, so that it is the same however often the runner is killed.
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Program,
@@ -39,32 +39,32 @@ export const SERVICE_FAULTS: FaultPlan = [
 
 type DriverFault = "spot" | "lost" | "never-started" | undefined;
 
-/** @param group from 0 @param start of the group in this market, from 1 */
-function driverFault(group: number, market: string, start: number): DriverFault {
-  // In both markets and every time, before an episode is finished: one group in 25, of which one in ten may fail.
-  if (group % 25 === 7) return "lost";
+/** @param shard from 0 @param start of the shard in this market, from 1 */
+function driverFault(shard: number, market: string, start: number): DriverFault {
+  // In both markets and every time, before an episode is finished: one shard in 25, of which one in ten may fail.
+  if (shard % 25 === 7) return "lost";
   if (start > 1) return undefined;
   if (market !== "FARGATE_SPOT") return undefined;
-  if (group % 5 === 1) return "spot";
-  if (group % 10 === 3) return "lost";
-  return group % 10 === 5 ? "never-started" : undefined;
+  if (shard % 5 === 1) return "spot";
+  if (shard % 10 === 3) return "lost";
+  return shard % 10 === 5 ? "never-started" : undefined;
 }
 
 /**
  * @param open a driver with a store of its own
- * @param groupSize of episodes, by which a group is numbered
+ * @param shardSize of episodes, by which a shard is numbered
  */
 export function stormyDriver(
   open: (market: string) => { readonly program: Program; readonly store: StormyStore },
-  { groupSize, log }: { readonly groupSize: number; readonly log: StormLog },
+  { shardSize, log }: { readonly shardSize: number; readonly log: StormLog },
 ): Program {
   const run = async (given: ProgramRun): Promise<ProgramEnd> => {
     const { T1_EPISODES = "", T1_MARKET = "" } = given.environment;
-    const group = Math.floor(Number.parseInt(T1_EPISODES, 10) / groupSize);
-    const started = `start of group ${group} on ${T1_MARKET}`;
+    const shard = Math.floor(Number.parseInt(T1_EPISODES, 10) / shardSize);
+    const started = `start of shard ${shard} on ${T1_MARKET}`;
     log.note(started);
-    const fault = driverFault(group, T1_MARKET, log.count(started));
-    const random = new RandomStream(deriveSeed("storm", group, T1_MARKET));
+    const fault = driverFault(shard, T1_MARKET, log.count(started));
+    const random = new RandomStream(deriveSeed("storm", shard, T1_MARKET));
     if (fault === "never-started") {
       log.note("fault: task that never starts");
       return { stopCode: "TaskFailedToStart", reason: "Capacity is unavailable at this time." };
@@ -72,12 +72,12 @@ export function stormyDriver(
     const { program, store } = open(T1_MARKET);
     if (fault === undefined) {
       const end = await runProgram(program, given);
-      if (end.exitCode !== 0) log.note(`driver of group ${group} ended with ${end.exitCode}: ${end.error}`);
+      if (end.exitCode !== 0) log.note(`driver of shard ${shard} ended with ${end.exitCode}: ${end.error}`);
       return end;
     }
     const stop = new AbortController();
     const end = runProgram(program, { ...given, signal: AbortSignal.any([given.signal, stop.signal]) });
-    if (group % 25 !== 7) await Promise.race([end, sleep(100 + 900 * random.uniform())]);
+    if (shard % 25 !== 7) await Promise.race([end, sleep(100 + 900 * random.uniform())]);
     if (fault === "spot") {
       log.note("fault: Spot interruption");
       stop.abort();

@@ -1,13 +1,12 @@
 // The runner of a storm: the deployed machines with this machine's executors, among which things fail. Killed at any
 // moment and started again, it goes on. Words: a JSON of StormSettings.
-import { join } from "node:path";
 import { readAssembly } from "../../src/asl/assembly.ts";
 import { currentProcess } from "../../src/files/process-identity.ts";
 import { readImages } from "../../src/image/images-file.ts";
 import { containerProcess } from "../../src/local/container-process.ts";
 import { Machines } from "../../src/local/machines.ts";
 import { driverInProcess } from "../../src/local/programs-in-process.ts";
-import { SharedGroups } from "../../src/local/shared-groups.ts";
+import { SharedByDrivers } from "../../src/local/shared-by-drivers.ts";
 import { synthesizedAssembly } from "../../src/local/synthesized-assembly.ts";
 import { TaskGate } from "../../src/local/task-gate.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
@@ -18,6 +17,7 @@ import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.
 import { createRootBuilder } from "../../src/sandbox/bubblewrap/root-builder.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { withFaults } from "../asl/fault-plan.ts";
+import { endsEarly } from "./early-score.ts";
 import { fastClock } from "./fast-clock.ts";
 import { killSandboxes, SERVICE_FAULTS, stormyDriver, stormyTrainer } from "./storm-faults.ts";
 import { StormLog } from "./storm-log.ts";
@@ -53,11 +53,11 @@ const images = {
   onProgress: () => {},
 };
 const sampler = new OnnxSampler({ storeUrl: store.url, threads: 1, cacheBytes: 1 << 28 });
-const shared = new SharedGroups({ store, images, workFolder: settings.workFolder, concurrency });
+const shared = new SharedByDrivers({ store, images, workFolder: settings.workFolder, concurrency });
 const random = new RandomStream(deriveSeed("storm", "store", log.count("life")));
 const onEpisode = () => log.note("episode");
 
-/** With a network that fails on Spot only: a group that is lost in both markets is one of few, and none by chance. */
+/** With a network that fails on Spot only: a shard that is lost in both markets is one of few, and none by chance. */
 function openDriver(market: string) {
   const own = stormyStore(store, where => {
     const isFault = market === "FARGATE_SPOT" && random.uniform() < settings.storeFaultShare / 2;
@@ -73,16 +73,11 @@ function openDriver(market: string) {
 
 const clock = fastClock(settings.startMs, settings.speed);
 const assembly = readAssembly(await synthesizedAssembly());
-const functions = Object.fromEntries(
-  Object.entries(assembly.functions).map(([name, one]) => [
-    name,
-    name.endsWith("score") ? { ...one, folder: join(import.meta.dirname, "early-score") } : one,
-  ]),
-);
 const machines = await Machines.open({
   ...{ store, folder: settings.folder, concurrency, shared, sharesPlaces: true },
-  assembly: { ...assembly, functions },
-  driver: stormyDriver(openDriver, { groupSize: concurrency, log }),
+  assembly,
+  wrapFunctions: functions => ({ ...functions, score: endsEarly(functions.score) }),
+  driver: stormyDriver(openDriver, { shardSize: concurrency, log }),
   trainer: stormyTrainer(
     containerProcess("trainer", () => {}),
     log,

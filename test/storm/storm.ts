@@ -19,7 +19,7 @@ export const RUN = "storm";
 
 export interface StormOptions {
   readonly episodes: number;
-  /** Episodes at work at once, and in a group. */
+  /** Episodes at work at once, and in a shard. */
   readonly concurrency: number;
   /** Of the episodes: when so many have ended, the runner is killed. */
   readonly killAt: readonly number[];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { tooOld } from "./too-old.ts";
+import { tooOld } from "./sweep.ts";
 
 it("ends drivers and sandboxes past their age, never what a service keeps", () => {
   const now = new Date("2026-01-01T12:00:00Z");

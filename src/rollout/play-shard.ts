@@ -1,4 +1,4 @@
-// Plays a group of a phase's episodes: what a driver does. What is finished stays finished, so a group may be played
+// Plays a shard of a phase's episodes: what a driver does. What is finished stays finished, so a shard may be played
 // again by another driver after this one was ended at any point.
 import { join } from "node:path";
 import { createDemonstrator } from "../agent/demonstrator.ts";
@@ -20,7 +20,7 @@ import type { ImageServices } from "./task-image.ts";
 /** Attempts per episode of an evaluation before it counts as missing: failures are rerun, so that few are. */
 const EVALUATION_ATTEMPTS = 6;
 
-export interface RunGroupInput {
+export interface PlayShardInput {
   readonly phase: PhasePrefix;
   readonly episodes: readonly number[];
   readonly policyVersion: number;
@@ -28,25 +28,25 @@ export interface RunGroupInput {
   readonly workFolder: string;
 }
 
-export interface RunGroupServices
+export interface PlayShardServices
   extends Pick<RunEpisodesServices, "holder" | "onEpisode" | "interruption" | "slots" | "cutoff"> {
   readonly store: ObjectStore;
   readonly sandboxes: SandboxProvider;
   readonly images: ImageServices;
   readonly sampler: Sampler;
-  /** Where several groups are played on one machine: what they have in common. */
-  readonly shared?: SharedByGroups;
+  /** Where several shards are played on one machine: what they have in common. */
+  readonly shared?: SharedByShards;
 }
 
-export interface SharedByGroups {
+export interface SharedByShards {
   readonly prepared: (phase: PhasePrefix) => Promise<ReadonlyMap<string, PreparedTask>>;
   readonly text: (run: string, open: () => Promise<EpisodeText>) => Promise<EpisodeText>;
 }
 
 /** @throws InputError when an episode is not planned, or the run cannot be played here */
-export async function runGroup(
-  { phase, episodes, policyVersion, workFolder }: RunGroupInput,
-  services: RunGroupServices,
+export async function playShard(
+  { phase, episodes, policyVersion, workFolder }: PlayShardInput,
+  services: PlayShardServices,
 ): Promise<void> {
   const { store, sampler, shared } = services;
   const of = parsePhase(phase);
@@ -92,11 +92,11 @@ export async function preparePhase(
     record,
     plan,
     workFolder,
-  }: Pick<RunGroupInput, "phase" | "workFolder"> & {
+  }: Pick<PlayShardInput, "phase" | "workFolder"> & {
     readonly record: RunRecord;
     readonly plan: readonly PlannedEpisode[];
   },
-  { store, images }: Pick<RunGroupServices, "store" | "images">,
+  { store, images }: Pick<PlayShardServices, "store" | "images">,
 ): Promise<ReadonlyMap<string, PreparedTask>> {
   const poolFolder = await phasePool(phase, { store });
   const stored = storedPoolName(poolFolder);

@@ -1,6 +1,9 @@
 import { expect, it } from "vitest";
 import { temporaryStore } from "../../test/store/temporary-store.ts";
-import { type ImageServices, prepareImages, type SandboxSource } from "./sandbox-images.ts";
+import { prepareImages } from "./prepare-on-fargate.ts";
+
+type Sources = Parameters<typeof prepareImages>[0];
+type Services = Parameters<typeof prepareImages>[1];
 
 /** ECS as far as registrations go: a burst of 20, then one a second, and no two at once in one family. */
 function registrar(startTokens = 20) {
@@ -24,18 +27,18 @@ function registrar(startTokens = 20) {
 }
 
 const hashes = Array.from({ length: 20 }, (_, index) => `${index}`.padStart(64, "a"));
-const sources: SandboxSource[] = Array.from({ length: 200 }, (_, episode) => ({
+const sources: Sources = Array.from({ length: 200 }, (_, episode) => ({
   hash: hashes[episode % 20],
   task: `task-${episode}`,
   context: async () => new Uint8Array([1]),
 }));
 
-async function services(change: Partial<ImageServices> = {}) {
+async function services(change: Partial<Services> = {}) {
   const store = await temporaryStore();
   const ecs = registrar();
   const built = new Map<string, "running" | "succeeded" | "failed">();
   const starts: string[] = [];
-  const all: ImageServices = {
+  const all: Services = {
     store,
     startBuild: async ({ hash }) => {
       starts.push(hash);
@@ -44,7 +47,9 @@ async function services(change: Partial<ImageServices> = {}) {
     },
     buildStatus: async id => built.get(id) ?? "failed",
     register: ecs.register,
-    recordKey: hash => `images/${hash}/x.json`,
+    toolkitImage: "toolkit:main",
+    wakeSampler: async () => true,
+    signal: new AbortController().signal,
     registerPauseMs: 0,
     ...change,
   };

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { Cutoff, EpisodeSlots } from "../rollout/episode-slots.ts";
 import type { EpisodeText } from "../rollout/episode-text.ts";
 import { readPlan } from "../rollout/plan.ts";
+import { preparePhase, type SharedByShards } from "../rollout/play-shard.ts";
 import type { PreparedTask } from "../rollout/prepare.ts";
-import { preparePhase, type SharedByGroups } from "../rollout/run-group.ts";
 import { readAttempts } from "../rollout/score.ts";
 import type { ImageServices } from "../rollout/task-image.ts";
 import { episodePrefix, type PhasePrefix, parsePhase } from "../run/keys.ts";
@@ -17,7 +17,7 @@ import type { ObjectStore } from "../store/object-store.ts";
 /** An iteration, the next one that is played ahead, and an evaluation. */
 const KEPT_PHASES = 3;
 
-export class SharedGroups implements SharedByGroups {
+export class SharedByDrivers implements SharedByShards {
   readonly slots: EpisodeSlots;
   readonly #store: ObjectStore;
   readonly #images: ImageServices;
