@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { type ModelConfig, newModelConfig, parseModelConfig } from "./config.ts";
 import { newConfigFile, withWeightType } from "./config-file.ts";
+import { parameterShapes } from "./parameters.ts";
 
 const read = (path: string): Buffer =>
   readFileSync(`${import.meta.dirname}/../../test/fixtures/${path}/config.json`);
@@ -18,6 +19,27 @@ describe("config.json", () => {
     } satisfies ModelConfig);
     expect(parseModelConfig(SPARSE, "config.json").experts?.layers).toEqual([1, 3]);
     expect(parseModelConfig({ ...SPARSE, mlp_only_layers: [0, 1, 2, 3] }, "x").experts).toBeUndefined();
+  });
+
+  it("is understood as transformers 4.51 wrote it for Qwen3-0.6B", () => {
+    const published = {
+      ...{ architectures: ["Qwen3ForCausalLM"], attention_bias: false, attention_dropout: 0.0 },
+      ...{ bos_token_id: 151643, eos_token_id: 151645, head_dim: 128, hidden_act: "silu", hidden_size: 1024 },
+      ...{ initializer_range: 0.02, intermediate_size: 3072, max_position_embeddings: 40960 },
+      ...{ max_window_layers: 28, model_type: "qwen3", num_attention_heads: 16, num_hidden_layers: 28 },
+      ...{ num_key_value_heads: 8, rms_norm_eps: 1e-6, rope_scaling: null, rope_theta: 1000000 },
+      ...{ sliding_window: null, tie_word_embeddings: true, torch_dtype: "bfloat16" },
+      ...{ transformers_version: "4.51.0", use_cache: true, use_sliding_window: false, vocab_size: 151936 },
+    };
+    const config = parseModelConfig(published, "config.json");
+    // 596 million parameters, as its model card says (0.6B; 0.44B without the embedding).
+    const sizes = [...parameterShapes(config, "language")].map(([name, shape]) => ({
+      name,
+      size: shape.reduce((product, dim) => product * dim, 1),
+    }));
+    const total = sizes.reduce((sum, { size }) => sum + size, 0);
+    const embedding = sizes.find(({ name }) => name.includes("embed"))?.size ?? 0;
+    expect([Math.round(total / 1e6), Math.round((total - embedding) / 1e7) / 100]).toEqual([596, 0.44]);
   });
 
   it.each(["qwen3/base", "qwen3/tied", "qwen3moe/sparse_step2", "qwen3moe/nonorm"])(
