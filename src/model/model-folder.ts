@@ -56,9 +56,10 @@ export async function readTextFormat(
       expected: z.prettifyError(parsed.error).replace(/\s+/g, " "),
       fix: "copy the file from the model that it belongs to",
     });
-  const inConfig = parsed.data.chat_template;
-  const where = files.where + (inConfig === undefined ? TEMPLATE_FILE : configFile);
-  const template = inConfig ?? (await readTemplateFile(files, where));
+  // As in transformers, the template's own file counts where there are both.
+  const own = await readTemplateFile(files);
+  const where = files.where + (own === undefined ? configFile : TEMPLATE_FILE);
+  const template = own ?? parsed.data.chat_template;
   if (template === undefined) {
     throw new InputError({
       what: "the model has no chat template",
@@ -70,8 +71,8 @@ export async function readTextFormat(
   return { tokenizer, chat: new ChatFormat(tokenizer, { ...options, template, where }) };
 }
 
-async function readTemplateFile(files: FileSet, where: string): Promise<string | undefined> {
+async function readTemplateFile(files: FileSet): Promise<string | undefined> {
   if (!files.names.includes(TEMPLATE_FILE)) return undefined;
   const about = { what: "the chat template", expected: "Jinja source" };
-  return decodeUserText(await files.read(TEMPLATE_FILE), where, about);
+  return decodeUserText(await files.read(TEMPLATE_FILE), files.where + TEMPLATE_FILE, about);
 }
