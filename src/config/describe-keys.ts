@@ -5,7 +5,7 @@ import { RunConfig } from "./run-config.ts";
 export interface KeyDescription {
   /** "training.actor.learningRate" */
   readonly path: string;
-  /** Kinds of runs that have the key. */
+  /** Kinds of runs with this key. */
   readonly kinds: readonly string[];
   readonly type: string;
   /** As JSON; "required" or "none" where there is no default. */
@@ -34,7 +34,7 @@ export function describeKeys(): KeyDescription[] {
       if (known === undefined) keys.set(path, { kinds: [kind], rest });
       else {
         known.kinds.push(kind);
-        // What kinds say differently about a key stands side by side, `kind` itself first of all.
+        // Lists a key's descriptions of different kinds side by side, and `kind` itself first.
         known.rest = {
           ...known.rest,
           type: joined(known.rest.type, " | ", rest.type),

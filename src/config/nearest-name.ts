@@ -1,4 +1,4 @@
-// The known name that a mistyped one was probably meant to be.
+// Guesses the known name behind a mistyped one.
 
 /** @returns undefined when nothing is near: more than a third of the letters (and more than two) differ */
 export function nearestName(name: string, known: readonly string[]): string | undefined {

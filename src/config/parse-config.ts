@@ -1,4 +1,4 @@
-// A config file as text to a checked RunConfig, with errors that name the line and what was probably meant.
+// Parses the text of a config file. Errors name the line and guess the key that was meant.
 import { type Document, isMap, isScalar, LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
 import { InputError } from "../failure/errors.ts";
@@ -8,7 +8,7 @@ import { RunConfig } from "./run-config.ts";
 
 /**
  * @param text YAML
- * @param file what it is called in errors
+ * @param file its name in errors
  * @param overrides "path.to.key=value" with a YAML value; they win over the file
  * @throws InputError listing every problem with its line, the key, what was expected and what was probably meant
  */
@@ -57,7 +57,7 @@ function applyOverride(document: Document, override: string): void {
   const [broken] = value.errors;
   if (broken !== undefined) throw notASetting(override, `a value in YAML: ${broken.message}`);
   const keys = path.split(".");
-  // A value has no settings below it; what is not there yet is made.
+  // A value has no settings below it; a missing group is made.
   const above = keys
     .slice(1)
     .map((_, index) => keys.slice(0, index + 1))
@@ -76,7 +76,7 @@ interface Problem {
   readonly message: string;
 }
 
-/** A number that is too large for two reasons is said to be so once, by the nearer limit. */
+/** Reports a number that is too large for two reasons once, by the nearer limit. */
 function describeIssues(issues: readonly z.core.$ZodIssue[]): Problem[] {
   const isSaidLater = ({ code, path }: z.core.$ZodIssue, index: number): boolean =>
     issues.slice(index + 1).some(later => later.code === code && later.path.join() === path.join());
@@ -88,7 +88,7 @@ function describeIssue(issue: z.core.$ZodIssue): Problem[] {
   if (issue.code === "unrecognized_keys")
     return issue.keys.map(key => ({ path: [...path, key], message: unknownKey(path, key) }));
   if (issue.code === "invalid_union" && issue.errors.length > 0) {
-    // Of a choice between a value and a group, a group was meant where one is written.
+    // Where a value or a group may stand and a group is written, report the group's errors.
     const meant = issue.errors.find(([first]) => first?.path.length !== 0 || first.code !== "invalid_type");
     if (meant !== undefined)
       return describeIssues(meant.map(inner => ({ ...inner, path: [...path, ...inner.path] })));
@@ -164,7 +164,7 @@ function summaryProblems({ agent }: RunConfig): Problem[] {
   return problems;
 }
 
-/** What no single key can say. */
+/** Checks rules between several keys. */
 function contradictions(config: RunConfig): Problem[] {
   const problems: Problem[] = [];
   const { rollout, agent, sampling } = config;

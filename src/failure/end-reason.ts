@@ -1,7 +1,7 @@
-// Why an episode ended, and what each reason means for its reward and weight (docs/architecture.md, "Failure or
+// Reasons for the end of an episode, and their meaning for its reward and weight (docs/architecture.md, "Failure or
 // the agent's doing").
 
-/** One sentence per reason; reports and help texts print these. */
+/** Reports and help texts print these sentences. */
 export const END_REASONS = {
   completed: "the policy said that it was done",
   agent_error: "the agent broke its own sandbox or its verifier",
@@ -13,7 +13,7 @@ export const END_REASONS = {
 } as const;
 export type EndReason = keyof typeof END_REASONS;
 
-/** Cut off before the policy decided to stop; the setting `truncation` says what such an episode earns. */
+/** Whether a limit cut the episode before the policy decided to stop; the setting `truncation` says what it earns. */
 export function isTruncated(reason: EndReason): boolean {
   return reason === "turn_limit" || reason === "context_limit";
 }

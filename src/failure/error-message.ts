@@ -1,4 +1,4 @@
-// Errors on their way between threads and processes: classes do not cross, names and messages do.
+// Carries errors between threads and processes. Classes do not cross, so we send names and messages.
 import { Failure, InputError, InvariantError, isFailureName } from "./errors.ts";
 
 export interface ErrorMessage {
@@ -13,7 +13,7 @@ export function toErrorMessage(thrown: unknown): ErrorMessage {
   return { name, message, stack, ...(thrown instanceof Failure && { retryable: thrown.retryable }) };
 }
 
-/** An error of the same family, with the stack of where it arose. */
+/** Makes an error of the same family, with the original stack. */
 export function fromErrorMessage({ name, message, stack, retryable = false }: ErrorMessage): Error {
   const error = rebuild(name, message, retryable);
   if (stack !== undefined) error.stack = stack;

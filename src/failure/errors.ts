@@ -1,7 +1,7 @@
 // The three families of errors, by who must act. State machines and retries match on `name`, so every name is a
 // literal of ERROR_NAMES and survives bundling.
 
-/** Names that our code throws; whatever catches or retries by name may use only these. */
+/** Names of the errors that our code throws. Code that catches or retries by name uses only these. */
 export const ERROR_NAMES = [
   "InputError",
   "InvariantError",
@@ -21,7 +21,7 @@ export const ERROR_NAMES = [
 ] as const;
 export type ErrorName = (typeof ERROR_NAMES)[number];
 
-/** The part of the system in which an infrastructure failure arose. */
+/** The part of the system in which an infrastructure failure happened. */
 export const FAILURE_LAYERS = ["sandbox", "sampler", "store", "verifier", "runner"] as const;
 export type FailureLayer = (typeof FAILURE_LAYERS)[number];
 
@@ -55,7 +55,7 @@ export interface ErrorText {
   readonly fix?: string;
 }
 
-/** "what: where: expected …\n  fix: …", in that order, leaving out what is not given. */
+/** Joins "what: where: expected …\n  fix: …" in that order, without parts that are missing. */
 export function formatErrorText(text: ErrorText): string {
   const head = [text.what, text.where, text.expected].filter(part => part !== undefined).join(": ");
   return text.fix === undefined ? head : `${head}\n  fix: ${text.fix}`;
@@ -70,7 +70,7 @@ export class InputError extends Error {
   }
 }
 
-/** A bug of ours. Carries the values that contradict each other; nobody catches it to go on. */
+/** A bug of ours. It carries the values that contradict each other, and nobody catches it to go on. */
 export class InvariantError extends Error {
   override readonly name = "InvariantError" satisfies ErrorName;
   readonly values: Readonly<Record<string, unknown>>;
@@ -83,9 +83,10 @@ export class InvariantError extends Error {
 }
 
 /**
- * Something only the infrastructure can cause. Recorded on the attempt, never turned into a reward; what the
- * agent's commands could bring about is an `agent_error` instead (end-reason.ts). The one exception is `SandboxBroken`: a
- * sandbox that ended, or cannot be used, by what ran in it. Whoever runs an agent in it makes an `agent_error` of that.
+ * A fault that only the infrastructure can cause. It is recorded on the attempt and never becomes a reward; a fault that
+ * the agent's commands can cause is an `agent_error` instead (end-reason.ts). The one exception is `SandboxBroken`: a
+ * program inside ended the sandbox or made it unusable. The code that runs an agent in it turns that into an
+ * `agent_error`.
  */
 export class Failure extends Error {
   override readonly name: FailureName;

@@ -1,4 +1,4 @@
-// The exit codes of our programs, by who must act. The machines read them off a container that ended.
+// The exit codes of our programs, by who must act. State machines read them from a container that ended.
 import { Failure, InputError } from "./errors.ts";
 
 export const EXIT_CODES = {

@@ -1,8 +1,8 @@
-// Every error name that a state machine may retry or catch, with who throws it. Names are exact and case-sensitive: a
+// Every error name that a state machine may retry or catch, with its source. Names are case-sensitive: a
 // retrier spelt "Ecs." never fires (wellcomecollection/catalogue-pipeline#3554). Our own names are those of errors.ts.
 import { ERROR_NAMES, type ErrorName } from "./errors.ts";
 
-/** Who can throw an error at a state: an integration, our code in a Lambda function, or Step Functions itself. */
+/** The source of an error at a state: an integration, our code in a Lambda function, or Step Functions itself. */
 export type ErrorSource = "ecs" | "batch" | "lambda" | "execution" | "map" | "any";
 
 const AWS_ERRORS = {
@@ -37,7 +37,7 @@ const AWS_ERRORS = {
 
 export type MachineErrorName = keyof typeof AWS_ERRORS | ErrorName;
 
-/** @returns undefined for a name that nothing throws */
+/** @returns undefined for an unknown name */
 export function sourceOf(name: string): ErrorSource | undefined {
   if (ERROR_NAMES.some(own => own === name)) return "lambda";
   return name in AWS_ERRORS ? AWS_ERRORS[name as keyof typeof AWS_ERRORS].from : undefined;
@@ -53,10 +53,10 @@ function namesFrom<Source extends ErrorSource>(source: Source): NameFrom<Source>
   );
 }
 
-/** RunTask did not start anything: it may be asked again. */
+/** Errors of RunTask when it started nothing, so that a machine may call it again. */
 export const TASK_NOT_STARTED = namesFrom("ecs").filter(name => name !== "ECS.InvalidParameterException");
 
-/** Lambda itself, or our storage, failed for the moment; a stage may always run again. */
+/** Transient errors of Lambda or of our storage; a stage may always run again. */
 export const STAGE_MAY_RUN_AGAIN = [
   ...namesFrom("lambda"),
   "StoreUnavailable" satisfies ErrorName,

@@ -1,8 +1,7 @@
-// Tells an error to a person, and says which exit code the program ends with.
 import { Failure, InputError } from "./errors.ts";
 import { type ExitCode, exitCodeOf } from "./exit-code.ts";
 
-/** Prints an error for a person and says which exit code it is. A mistake shows no stack, a bug does. */
+/** Prints an error for a person. A mistake shows no stack, a bug does. @returns the exit code of the program */
 export function reportError(error: unknown, write: (text: string) => void): ExitCode {
   if (error instanceof InputError) write(`t1: ${error.message}\n`);
   else if (error instanceof Failure) write(`t1: ${error.name}: ${error.message}\n`);

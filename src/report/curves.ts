@@ -232,7 +232,7 @@ function figure(title: string, note: Html, drawing: Html): Html {
   return html`<figure><figcaption><h3>${title}</h3><p>${note}</p></figcaption>${drawing}</figure>`;
 }
 
-/** As many as stay apart beside a curve. */
+/** More marks than this overlap each other. */
 const MOST_MEASUREMENTS = 60;
 
 /** Tones of the series of evaluations, apart from that of the curve. */

@@ -1,4 +1,4 @@
-// One sampled episode as a foldable part: its facts, turn by turn, its tests, its tokens.
+// Draws one sampled episode as a foldable part: its facts, turns, tests and tokens.
 import type { TranscriptTurn } from "../agent/transcript.ts";
 import { END_REASONS, type EndReason } from "../failure/end-reason.ts";
 import type { EpisodeRecord } from "../run/records.ts";
@@ -13,7 +13,7 @@ import type { Readable } from "./read-parts.ts";
 import { tokenStrip } from "./token-strip.ts";
 import { shorten } from "./visible-text.ts";
 
-/** How much of an episode is shown. */
+/** Limits of the shown parts of an episode. */
 export interface EpisodeLimits {
   readonly instruction: number;
   readonly answer: number;
@@ -137,7 +137,7 @@ function endOf(result: NonNullable<TranscriptTurn["result"]>): string {
   }
 }
 
-/** Paths are the agent's words: they are shown as text, hidden characters marked. */
+/** The agent chose these paths, so they are shown with hidden characters marked. */
 function evidence(tampering: EpisodeRecord["tampering"]): Html | undefined {
   if (tampering === undefined) return undefined;
   const { found, moreCount } = tampering;
@@ -178,7 +178,7 @@ export function outcome(resolved: boolean): Html {
   return resolved ? html`<b class="good">resolved</b>` : html`<b class="bad">not resolved</b>`;
 }
 
-/** Stands inside the fold, so that a link to it opens it. */
+/** The anchor lies inside the fold, so that a link to it opens the fold. */
 export function anchorOf({ phase, entry }: EpisodeData): string {
   return `${phase.replace(/^runs\/[^/]+\//, "").replaceAll("/", "-")}${entry.episode}`;
 }

@@ -1,4 +1,4 @@
-// The sampled episodes: a table of them, then each as a foldable part, as far as the file has room for them.
+// The sampled episodes: a table, then each as a foldable part, as far as the file has room.
 import { anchorOf, drawEpisode, type EpisodeLimits, outcome } from "./episode.ts";
 import { count, decimals, plural } from "./format.ts";
 import { type Html, html, sizeBytesOf } from "./html.ts";
@@ -8,7 +8,7 @@ import { table } from "./table.ts";
 import { tokenLegend } from "./token-strip.ts";
 import { shorten } from "./visible-text.ts";
 
-/** An episode that does not fit into what is left of the file is tried with less of it. */
+/** An episode that does not fit into the rest of the file is drawn with tighter limits. */
 const LEVELS: readonly EpisodeLimits[] = [
   { instruction: 6000, answer: 4000, observation: 4000, turns: 60, tests: 100, tokens: 1600 },
   { instruction: 2000, answer: 600, observation: 600, turns: 20, tests: 30, tokens: 300 },
@@ -20,7 +20,7 @@ export interface EpisodesPart {
   readonly leftOutCount: number;
 }
 
-/** @param roomBytes size that the section may have, about */
+/** @param roomBytes approximate limit of the section */
 export function episodes(
   list: readonly EpisodeData[],
   text: Readable<RunText> | undefined,
@@ -35,7 +35,7 @@ export function episodes(
   const runText = text?.kind === "read" ? text.value : undefined;
   let left = roomBytes;
   const drawn = list.map((episode, index) => {
-    // What small ones leave is for those after them; a huge one pushes nobody out.
+    // Small episodes leave their room to those after them; a huge one takes no other's.
     const room = left / (list.length - index);
     const markup = LEVELS.map(limits => drawEpisode(episode, runText, limits)).find(
       one => sizeBytesOf(one) <= room,

@@ -1,4 +1,4 @@
-// Evaluations: rates with their intervals, and what the newest version gained over the oldest, task by task.
+// Evaluations: rates with their intervals, and the gain of the newest version over the oldest, task by task.
 import type { Comparison } from "../evaluation/summary.ts";
 import { count, decimals, percent, points, signed } from "./format.ts";
 import { type Html, html } from "./html.ts";
@@ -7,7 +7,7 @@ import type { RunData } from "./read-run.ts";
 import { type Bounds, intervalBar } from "./share-bar.ts";
 import { table } from "./table.ts";
 
-/** Series with a table of their own. */
+/** Number of series that have a table. */
 const MOST_SERIES = 12;
 
 export function evaluations({ evaluations: all }: RunData): Html {

@@ -1,4 +1,4 @@
-// Blocks of text that a policy, a terminal or a task wrote: as it was, its hidden characters marked, its length limited.
+// Shows text of a policy, a terminal or a task unchanged, with hidden characters marked and its length limited.
 import { count } from "./format.ts";
 import { type Html, html } from "./html.ts";
 import { cutText, splitHidden } from "./visible-text.ts";

@@ -1,4 +1,4 @@
-// Results of training by what tasks say of themselves: the first quarter of the iterations beside the last one.
+// Results of training by the tasks' labels: the first quarter of the iterations beside the last one.
 import { shareDifference } from "../evaluation/share-difference.ts";
 import type { ClosedEpisode } from "../run/records.ts";
 import { count, decimals, plural, points, signed } from "./format.ts";
@@ -33,7 +33,7 @@ export function labelGroups(labels: readonly Labels[]): LabelGroups[] {
     .map(([label, values]) => ({ label, values: [...values].sort() }));
 }
 
-/** What a task has of a label: several values when the label is a list, none when it has none. */
+/** A task's values of a label: several when the label is a list, none without the label. */
 export function valuesOf(labels: Labels, label: string): readonly string[] {
   if (!Object.hasOwn(labels, label)) return [];
   const value = labels[label];
@@ -41,7 +41,7 @@ export function valuesOf(labels: Labels, label: string): readonly string[] {
   return typeof value === "boolean" ? [value ? "yes" : "no"] : [String(value)];
 }
 
-/** Labels shown; a pool with more has labels of another kind. */
+/** A pool with more labels than this has labels of another kind. */
 const MOST_LABELS = 8;
 
 export function trainingGroups({ iterations }: RunData): Html {
@@ -117,7 +117,7 @@ function statisticsOf(episodes: readonly ClosedEpisode[]): Statistics | undefine
   };
 }
 
-/** "−12.5 [−43, +21]": whole points, since so few episodes tell no more. */
+/** "−12.5 [−43, +21]": whole points, because so few episodes are no more precise. */
 function changeOf(before: Statistics, after: Statistics): string {
   const counted = ({ resolved, size }: Statistics) => ({ successes: Math.round(resolved * size), size });
   const { mean, low, high } = shareDifference(counted(before), counted(after));

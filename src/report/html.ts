@@ -1,9 +1,9 @@
-// Markup with escaping that cannot be forgotten: only this module makes `Html`, and every other value that goes into a
-// template is text. Where a value stands is checked too, since escaping alone does not make a handler or a link safe.
+// Makes markup and always escapes: only this module makes `Html`, and every other value in a template is text. It also
+// checks the place of each value, because escaping alone does not make a handler or a link safe.
 import { InvariantError } from "../failure/errors.ts";
 import { shorten, visibleText } from "./visible-text.ts";
 
-/** Not exported as a value: nothing outside this module can turn text into markup. */
+/** Only its type is exported, so that no other module can turn text into markup. */
 class Markup {
   readonly text: string;
 
@@ -13,11 +13,11 @@ class Markup {
 }
 export type Html = Markup;
 
-/** `undefined` and `false` are nothing; a list is its parts without anything between. */
+/** `undefined` and `false` render as nothing; a list renders its parts without a separator. */
 export type Part = Html | string | number | undefined | false | readonly Part[];
 
 /**
- * Markup of a template: text is escaped and its hidden characters are made visible.
+ * Renders a template: escapes text and makes its hidden characters visible.
  *
  * Values may stand between tags, or in a double-quoted attribute that neither runs nor loads anything; a link may only
  * lead into the page (`href="#${id}"`).
@@ -34,7 +34,7 @@ export function html(parts: TemplateStringsArray, ...values: readonly Part[]): H
   return new Markup(text);
 }
 
-/** The one place for CSS. @throws InvariantError when the text could end its element */
+/** Renders the style sheet. @throws InvariantError when the text could end its element */
 export function styleElement(css: string): Html {
   if (css.includes("<")) throw new InvariantError("CSS could end its element", { at: css.indexOf("<") });
   return new Markup(`<style>${css}</style>`);
@@ -104,7 +104,7 @@ function attributeText(value: Part): string {
   return scalarText(value);
 }
 
-/** A name of a megabyte would make the page one; whoever shows long texts cuts them better. */
+/** Limits a name of a megabyte. Code that shows long texts shortens them better before. */
 const LONGEST_TEXT = 20_000;
 
 function scalarText(value: string | number | undefined | false): string {
@@ -115,7 +115,7 @@ function scalarText(value: string | number | undefined | false): string {
   return String(value);
 }
 
-/** Enough where every attribute stands in double quotes, which `findPlaces` sees to. */
+/** These suffice because `findPlaces` requires double quotes around every attribute. */
 const ENTITIES: Readonly<Record<string, string>> = {
   "&": "&amp;",
   "<": "&lt;",

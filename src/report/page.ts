@@ -1,5 +1,5 @@
-// The whole document. Nothing in it can run, load or send anything: the policy below says so to the browser, and
-// html.ts makes sure that nothing would ask for it.
+// The whole document. Nothing in it can run, load or send anything: the policy below forbids it to the browser, and
+// html.ts keeps such markup out.
 import { createHash } from "node:crypto";
 import { curves } from "./curves.ts";
 import { type EpisodesPart, episodes } from "./episodes.ts";
@@ -22,16 +22,16 @@ export interface Page {
   readonly leftOutCount: number;
 }
 
-/** Size of a file that browsers, mails and reviews take without trouble. */
+/** Browsers, mails and reviews accept a file of this size without trouble. */
 const MOST_BYTES = 5_000_000;
-/** Of these the document around the sections and the table of episodes need some. */
+/** Bytes for the document around the sections and the table of episodes. */
 const RESERVE_BYTES = 100_000;
-/** Settings and messages of a run that are shown. */
+/** Limits of the settings and messages that are shown. */
 const LONGEST_SETTINGS = 20_000;
 const MOST_PROBLEMS = 30;
 const LONGEST_PROBLEM = 500;
 
-/** A pure function of what was read: the same run, the same bytes. */
+/** Pure: the same run gives the same bytes. */
 export function page(run: RunData, list: readonly EpisodeData[], text: Readable<RunText> | undefined): Page {
   const body = [
     head(run),
@@ -55,7 +55,7 @@ ${styleElement(STYLE)}</head>
   return { text: document.text, shownCount: sampled.shownCount, leftOutCount: sampled.leftOutCount };
 }
 
-/** Styles only by the hash of the one sheet; nothing else may be loaded, run or sent. */
+/** Allows the one style sheet by its hash and forbids to load, run or send anything else. */
 function contentPolicy(): Html {
   const hash = createHash("sha256").update(STYLE).digest("base64");
   const policy = `default-src 'none'; style-src 'sha256-${hash}'; img-src data:; base-uri 'none'; form-action 'none'`;

@@ -1,4 +1,4 @@
-// The chosen episodes as their attempts recorded them. What cannot be read is said in its place.
+// Reads the chosen episodes as their attempts recorded them. A part that cannot be read becomes a message in its place.
 import { chatOptions } from "../agent/find-protocol.ts";
 import { TranscriptTurn } from "../agent/transcript.ts";
 import type { RunConfig } from "../config/run-config.ts";
@@ -53,7 +53,7 @@ async function readChunks(
   );
 }
 
-/** Makes a turn's receipt again from the stored tensors. @returns whether it agrees */
+/** Recomputes a turn's receipt from the stored tensors. @returns whether it agrees */
 export function receiptAgrees({ tokens, logProbs, routes, turns }: Chunk, turnIndex: number): boolean {
   const { start, end, routesStart, policyVersion, receipt } = turns[turnIndex];
   const inside = 0 < start && start < end && end <= tokens.length;
@@ -69,14 +69,14 @@ export function receiptAgrees({ tokens, logProbs, routes, turns }: Chunk, turnIn
   return Buffer.from(made).equals(receipt);
 }
 
-/** What is needed to read token ids. */
+/** Tokenizer and opening, to show token ids as text. */
 export interface RunText {
   readonly texts: TokenTexts;
   /** Ids of a conversation's opening before and after the instruction; missing when the chat template cannot be used. */
   readonly opening?: readonly number[];
 }
 
-/** Tokenizer and chat template of a policy folder; its weights are not read. */
+/** Reads tokenizer and chat template of a policy folder, and not its weights. */
 export async function readRunText(
   files: FileSet,
   { agent }: Pick<RunConfig, "agent">,

@@ -1,16 +1,16 @@
-// Reading what may be missing or broken: a report is asked for most when something went wrong, so one bad object costs
-// its own place in the report and no more.
+// Reads objects that may be missing or broken. People want a report most when something went wrong, so one bad object
+// costs its own place in the report and no more.
 import type { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import { parseJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 
-/** Something that was read, or why it could not be. */
+/** A value that was read, or the problem with it. */
 export type Readable<Value> =
   | { readonly kind: "read"; readonly value: Value }
   | { readonly kind: "unreadable"; readonly problem: string };
 
-/** @throws whatever is no `InputError`: a store that fails is no broken object */
+/** @throws any error but `InputError`, because a store that fails is no broken object */
 export async function tryRead<Value>(read: () => Promise<Value>): Promise<Readable<Value>> {
   try {
     return { kind: "read", value: await read() };
@@ -20,7 +20,7 @@ export async function tryRead<Value>(read: () => Promise<Value>): Promise<Readab
   }
 }
 
-/** @returns undefined when the object is not there, or is broken, which is then noted in `problems` */
+/** @returns undefined when the object is missing or broken; `problems` gets a line for a broken one */
 export async function readOptional<Schema extends z.ZodType>(
   store: ObjectStore,
   key: string,
@@ -38,7 +38,7 @@ export async function readOptional<Schema extends z.ZodType>(
 /** Objects read at once. */
 const AT_ONCE = 32;
 
-/** Results in the order of the items, some items at a time. */
+/** Maps items a few at a time and keeps their order. */
 export async function mapSome<Item, Result>(
   items: readonly Item[],
   work: (item: Item) => Promise<Result>,

@@ -1,4 +1,4 @@
-// Everything a report says of a run but its sampled episodes: few objects per iteration, whatever its size.
+// Reads everything of a run that a report shows, except its sampled episodes: few objects per iteration.
 import type { z } from "zod";
 import { AuditRecord, IterationMetrics } from "../learning/metrics.ts";
 import { readModelConfig } from "../model/checkpoint.ts";
@@ -19,7 +19,7 @@ export interface IterationData {
   readonly closed?: ClosedPhase;
   /** Missing until the iteration is trained. */
   readonly metrics?: IterationMetrics;
-  /** Missing while it is at work, and where a runner died before it wrote them. */
+  /** Missing while the iteration is at work, and when a runner died before it wrote them. */
   readonly timings?: Timings;
   readonly audit?: AuditRecord;
 }
@@ -27,26 +27,26 @@ export interface IterationData {
 interface ModelSize {
   readonly config: ModelConfig;
   readonly parameterCount: number;
-  /** Parameters that a token goes through. */
+  /** Parameters that one token uses. */
   readonly activeCount: number;
 }
 
 export interface RunData {
   readonly record: RunRecord;
   readonly state: RunState;
-  /** Those that were closed, in order. */
+  /** The closed ones, in order. */
   readonly iterations: readonly IterationData[];
   readonly evaluations: readonly EvaluationSeries[];
   readonly model?: ModelSize;
-  /** The newest policy that was kept; tokenizer and shape are those of every version. */
+  /** The newest policy that was kept; all versions have the same tokenizer and shape. */
   readonly policyFolder?: StoredFolder;
-  /** Objects that could not be read, and why. */
+  /** A message for each object that could not be read. */
   readonly problems: readonly string[];
 }
 
 export type ClosedIteration = IterationData & { readonly closed: ClosedPhase };
 
-/** Iterations whose closed list could be read. */
+/** Iterations with a readable closed list. */
 export function closedIterations(iterations: readonly IterationData[]): ClosedIteration[] {
   return iterations.flatMap(data => (data.closed === undefined ? [] : [{ ...data, closed: data.closed }]));
 }

@@ -1,4 +1,4 @@
-// From a run in a store to the text of its report.
+// Makes the text of a report from a run in a store.
 import type { ObjectStore } from "../store/object-store.ts";
 import { chooseEpisodes } from "./choose-episodes.ts";
 import { page } from "./page.ts";
@@ -17,7 +17,7 @@ export interface Report {
 }
 
 /**
- * Reads a run, also one that is at work or damaged. The same store gives the same bytes.
+ * Reads a run, also while it is at work or when it is damaged. The same store gives the same bytes.
  *
  * @throws InputError when there is no such run, or its run.json or state.json cannot be read
  */

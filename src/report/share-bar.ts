@@ -1,4 +1,4 @@
-// Small drawings for the cells of a table.
+// Small drawings in cells of a table.
 
 import { type Interval, place } from "./chart.ts";
 import { type Html, html } from "./html.ts";

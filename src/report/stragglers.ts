@@ -1,4 +1,4 @@
-// Episodes that were started and do not count: whom the straggler rule cut, and what failed.
+// Episodes that were started and do not count: those that the straggler rule cut, and those that failed.
 import type { ClosedPhase } from "../run/records.ts";
 import { count, percent, plural } from "./format.ts";
 import { labelGroups, valuesOf } from "./groups.ts";
@@ -41,7 +41,7 @@ function byLabel(counted: Counted, cancelled: Cancelled): Html[] {
   );
 }
 
-/** Four equal parts of the counted episodes by their tokens; a cut one stands where it had come to. */
+/** Divides the counted episodes into four equal parts by tokens; a cut episode counts by its tokens so far. */
 function byLength(counted: Counted, cancelled: Cancelled): Html {
   const sorted = counted.map(({ tokenCount }) => tokenCount).sort((a, b) => a - b);
   const edges = [0.25, 0.5, 0.75].map(share => sorted[Math.floor(share * (sorted.length - 1))] ?? 0);

@@ -1,5 +1,5 @@
-// The one style sheet. Colours are variables with a light and a dark set; drawings take theirs by class, since the
-// page's policy forbids styles in attributes.
+// The one style sheet. Colours are variables with a light and a dark set. Drawings use them by class, because the page's
+// policy forbids style attributes.
 
 const LIGHT = `
 --shade:rgba(0,0,0,.28);--page:#f7f7f5;--card:#ffffff;--ink:#1b1f24;--dim:#626a73;--line:#e2e3e0;--soft:#f0f0ed;--link:#1f5fa8;

@@ -1,4 +1,4 @@
-// Every token of a chunk as a small box: what the policy sampled by how likely it was, everything else grey.
+// Draws every token of a chunk as a small box: sampled tokens in a colour by their probability, others in grey.
 import type { Chunk } from "../trajectory/chunk.ts";
 import { count, decimals, percent } from "./format.ts";
 import { type Html, html } from "./html.ts";
@@ -35,7 +35,7 @@ export function tokenStrip(
   return html`<p class="tokens">${draw(0, headEnd)}${tailStart > headEnd && html`<b class="cut"> … ${count(tailStart - headEnd)} tokens left out … </b>`}${draw(tailStart, total)}</p>`;
 }
 
-/** What the colours mean. */
+/** Explains the colours. */
 export function tokenLegend(): Html {
   return html`<p class="legend tokens"><i>given</i> sampled with a probability of at least ${PROBABILITY_CLASSES.map(
     ([, name, label]) => html`<i class="${name}">${label}</i> `,
@@ -49,7 +49,7 @@ function token(
   texts: TokenTexts | undefined,
 ): Html {
   const text = texts?.one(id) ?? `${id} `;
-  // A newline is shown where it is and breaks the line after its box.
+  // A newline breaks the line after its box.
   const shown = text.replaceAll("\n", "⏎");
   const breaks = text.split("\n").length - 1;
   const kind = texts?.isSpecial(id) === true ? " sp" : "";

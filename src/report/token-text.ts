@@ -1,5 +1,5 @@
-// Token ids as a person reads them, one by one. A byte-level token can hold a part of a character: its bytes are kept,
-// so that tokens that complete each other can be read together and a stray byte shows as `\xNN`.
+// Shows token ids as text, one by one. A byte-level token can hold a part of a character; we keep its bytes, so that
+// tokens that complete each other read as one text and a stray byte shows as `\xNN`.
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import { byteAlphabet } from "../model/train-tokenizer.ts";
@@ -16,7 +16,7 @@ export class TokenTexts {
 
   /**
    * @param json tokenizer.json of a byte-level tokenizer, as Qwen's are
-   * @throws InputError when it is none
+   * @throws InputError when it is no such tokenizer
    */
   constructor(json: unknown, file: string) {
     const parsed = TokenizerJson.safeParse(json);
@@ -41,7 +41,7 @@ export class TokenTexts {
     }
   }
 
-  /** A token that the chat template or the sampler wrote, never a terminal. */
+  /** Whether only the chat template or the sampler writes this token, never a terminal. */
   isSpecial(id: number): boolean {
     return this.#specials.has(id);
   }
@@ -52,14 +52,14 @@ export class TokenTexts {
     return bytes === undefined ? `⟨${id}⟩` : textOfBytes(bytes);
   }
 
-  /** Text of tokens that follow each other, read as a whole. */
+  /** Text of consecutive tokens, read as a whole. */
   all(ids: Iterable<number>): string {
     const parts = [...ids].map(id => this.#bytes.get(id) ?? Buffer.from(`⟨${id}⟩`));
     return textOfBytes(Buffer.concat(parts));
   }
 }
 
-/** UTF-8, with every byte that belongs to no whole character as `\xNN`. */
+/** Decodes UTF-8 and shows every byte that belongs to no whole character as `\xNN`. */
 function textOfBytes(bytes: Uint8Array): string {
   const whole = decodeStrictly(bytes);
   if (whole !== undefined) return whole;

@@ -1,4 +1,4 @@
-// Characters that a page would hide, reorder or drop: terminals print them, and text with them can lie about itself.
+// Makes characters visible that a page would hide, reorder or drop: terminals print them, and text can lie with them.
 
 /**
  * Controls but for newline and tab, format characters (bidirectional overrides, zero-width ones, tags), line and
@@ -7,12 +7,12 @@
 const HIDDEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 const HIDDEN_RUN = new RegExp(`((?:${HIDDEN.source})+)`, "gu");
 
-/** Hidden characters as escapes of a programming language: `\x1b`, `\u202e`, `\u{e0041}`. */
+/** Writes hidden characters as escapes: `\x1b`, `\u202e`, `\u{e0041}`. */
 export function visibleText(text: string): string {
   return text.replace(HIDDEN, showCharacter);
 }
 
-/** Pieces of a text in turn: as they are, hidden (and shown as escapes), as they are, … */
+/** Splits a text into pieces that alternate: visible, hidden (shown as escapes), visible, … */
 export function splitHidden(text: string): readonly { readonly text: string; readonly hidden: boolean }[] {
   return text
     .split(HIDDEN_RUN)
@@ -27,7 +27,7 @@ export interface CutText {
   readonly omitted: number;
 }
 
-/** The first two thirds and the last third of a limit; most of what matters in an output stands there. */
+/** Keeps the first two thirds and the last third of a limit, where most of the information of an output stands. */
 export function cutText(text: string, limit: number): CutText {
   if (text.length <= limit) return { head: text, tail: "", omitted: 0 };
   const tailLength = Math.floor(limit / 3);
@@ -36,7 +36,7 @@ export function cutText(text: string, limit: number): CutText {
   return { head, tail, omitted: text.length - head.length - tail.length };
 }
 
-/** A name or message in a line of its own. */
+/** Shortens a name or message to one line. */
 export function shorten(text: string, limit = 240): string {
   return text.length <= limit ? text : `${text.slice(0, limit)}…`;
 }

@@ -1,4 +1,4 @@
-// Files that leave the sandbox after the agent: where they lie in the container and where they go on the host.
+// Artifacts: files that leave the sandbox after the agent, with their places in the container and on the host.
 import { z } from "zod";
 import { stripSpace } from "./strip-space.ts";
 

@@ -1,6 +1,6 @@
-// docker-compose.yaml of a task: the container of the agent, `main`, and the services beside it. What these sandboxes
-// cannot give is refused by name; what only concerns a machine of one's own (published ports, names of networks, how a
-// container is restarted) changes nothing here and is left out.
+// Reads the docker-compose.yaml of a task: the agent's container, `main`, and the services beside it. It refuses by name
+// what our sandboxes cannot give, and leaves out settings that only matter on the author's machine (published ports,
+// names of networks, restarts of containers).
 // Reference: https://github.com/compose-spec/compose-spec/blob/main/05-services.md
 import { dirname, join } from "node:path";
 import { parseDocument } from "yaml";
@@ -11,9 +11,9 @@ import { type Build, File, Service } from "./compose-schema.ts";
 import { parseDuration, parseSize, splitCommand } from "./compose-values.ts";
 import { readText } from "./read-text.ts";
 
-/** Of `main`: the sandbox, whose limits, user and network are those of task.toml. */
+/** Settings of `main`, the sandbox. Its limits, user and network are those of task.toml. */
 interface ComposeMain {
-  /** Instead of the environment's own Dockerfile. */
+  /** Replaces the environment's own Dockerfile. */
   readonly build: ComposeBuild | undefined;
   readonly env: Readonly<Record<string, string>>;
 }
@@ -23,7 +23,7 @@ export interface ComposeService {
   readonly source:
     | ({ readonly kind: "build" } & ComposeBuild)
     | { readonly kind: "image"; readonly name: string };
-  /** The image's own where they are not given. */
+  /** The image's own by default. */
   readonly command: readonly string[] | undefined;
   readonly entrypoint: readonly string[] | undefined;
   readonly env: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export interface ComposeBuild {
   readonly context: string;
 }
 
-/** As Docker has it: the first word says how the others are run, CMD, CMD-SHELL or NONE. */
+/** Docker's form: the first word says how to run the others, CMD, CMD-SHELL or NONE. */
 interface ComposeHealthcheck {
   readonly test: readonly string[];
   readonly intervalMs: number | undefined;
@@ -56,11 +56,11 @@ export interface Dependency {
 
 export interface ComposeFile {
   readonly main: ComposeMain;
-  /** Each after those that it depends on. */
+  /** Sorted: each service after those that it depends on. */
   readonly services: readonly ComposeService[];
 }
 
-/** What Harbor gives to the file of a task (environments/docker/docker.py, 0.26), as far as it means something here. */
+/** Variables that Harbor gives to a task's file (environments/docker/docker.py, 0.26), as far as they matter here. */
 const HARBOR_VARIABLES = (context: string): Readonly<Record<string, string>> => ({
   CONTEXT_DIR: context,
   MAIN_IMAGE_NAME: "main",
@@ -76,8 +76,8 @@ const HARBOR_VARIABLES = (context: string): Readonly<Record<string, string>> => 
 });
 
 /**
- * @param env what `${NAME}` stands for; a name that is not there is empty, as Compose has it
- * @throws InputError naming service and key of what is wrong, or cannot be had in a sandbox
+ * @param env values of `${NAME}`; like Compose, we take a missing name as empty
+ * @throws InputError naming the service and key that is wrong, or that a sandbox cannot give
  */
 export function readComposeFile(
   file: string,
@@ -114,7 +114,7 @@ export function readComposeFile(
   };
 }
 
-/** Names that begin with x- are for whoever wrote them, and for anchors. */
+/** Keys that begin with x- are the author's own, often for anchors. */
 function withoutExtensions(content: unknown): unknown {
   if (typeof content !== "object" || content === null) return content;
   return Object.fromEntries(Object.entries(content).filter(([key]) => !key.startsWith("x-")));
@@ -199,7 +199,7 @@ function assertPossible(file: string, name: string, { volumes, network_mode, com
   const at = `services.${name}`;
   for (const volume of volumes) {
     const target = typeof volume === "string" ? volume.split(":")[1] : undefined;
-    // The log folders are every sandbox's own.
+    // Every sandbox has its own log folders.
     if (name === "main" && target?.startsWith("/logs")) continue;
     const text = typeof volume === "string" ? volume : JSON.stringify(volume);
     throw refusal(file, `${at}.volumes: ${text}`, "no folder of this machine and no volume in a sandbox");
@@ -211,7 +211,7 @@ function assertPossible(file: string, name: string, { volumes, network_mode, com
     throw refusal(file, `${at}.command: ${words}`, "a container that waits: sleep infinity");
 }
 
-/** All containers of a sandbox have one network of their own, on which a port is one service's. */
+/** All containers of a sandbox share one network, so two services cannot use the same port. */
 function assertPorts(file: string, services: Readonly<Record<string, Service>>): void {
   const owners = new Map<string, string>();
   for (const [name, { expose }] of Object.entries(services))

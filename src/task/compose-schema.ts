@@ -1,4 +1,4 @@
-// The keys of a docker-compose.yaml that are known here, as they are written. What they come to: compose-file.ts.
+// The schema of a docker-compose.yaml, with the keys that we know. compose-file.ts gives them their meaning.
 import { z } from "zod";
 
 const Words = z.union([z.string(), z.array(z.coerce.string())]);
@@ -48,7 +48,7 @@ export const Service = z.strictObject({
         .optional(),
     })
     .optional(),
-  // Of a machine of one's own.
+  // Keys that matter only on the author's own machine.
   ...Object.fromEntries(
     [
       ...["ports", "networks", "restart", "container_name", "hostname", "labels", "init", "tty"],

@@ -1,4 +1,4 @@
-// Values of a Compose file: durations, sizes, commands.
+// Parses values of a Compose file: durations, sizes, commands.
 // Reference: https://github.com/compose-spec/compose-spec/blob/main/11-extension.md
 import { InputError } from "../failure/errors.ts";
 
@@ -22,7 +22,7 @@ export function parseSize(text: string, where: string): number {
   return Math.round(Number(count) * (UNIT_BYTES[unit.toLowerCase()] ?? 1));
 }
 
-/** Words of a command, which Compose splits as a shell does, without running one. */
+/** Splits a command into words like Compose does: as a shell would, without running one. */
 export function splitCommand(command: string | readonly string[], where: string): readonly string[] {
   if (typeof command !== "string") return command;
   const words: string[] = [];

@@ -1,4 +1,4 @@
-// A demonstration that a task may carry beside Harbor's files: the commands of one way through it, one per turn.
+// A demonstration that a task may carry beside Harbor's files: the commands of one solution, one per turn.
 import { join } from "node:path";
 import { z } from "zod";
 import { InputError } from "../failure/errors.ts";
@@ -8,7 +8,7 @@ export const DEMONSTRATION_FILE = "demonstration.json";
 
 const Demonstration = z.strictObject({ commands: z.array(z.string().min(1)) });
 
-/** @throws InputError when the task carries none, or one that is no list of commands */
+/** @throws InputError when the task carries no demonstration, or one that is no list of commands */
 export async function readDemonstration(taskFolder: string): Promise<readonly string[]> {
   const path = join(taskFolder, DEMONSTRATION_FILE);
   const fix = 'write {"commands": ["first command", "second command"]}';
@@ -27,7 +27,7 @@ export async function readDemonstration(taskFolder: string): Promise<readonly st
   });
 }
 
-/** @returns undefined for what is no JSON, which fits no schema */
+/** @returns undefined for text that is no JSON; undefined fits no schema */
 function valueOfJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,4 +1,4 @@
-// From the names and units of task.toml to those of task.ts, table by table.
+// Translates the names and units of task.toml to those of task.ts, table by table.
 import type { EnvironmentToml, HealthcheckToml } from "./environment-toml.ts";
 import type { NetworkPolicy } from "./network.ts";
 import type { EnvironmentSettings, Healthcheck, TaskConfig } from "./task.ts";
@@ -47,7 +47,7 @@ export function deriveHealthcheck(toml: HealthcheckToml): Healthcheck {
   };
 }
 
-/** A phase's own policy; undefined when it takes that of its environment. */
+/** A phase's own policy; undefined when the phase uses that of its environment. */
 export function derivePhase(toml: {
   readonly network_mode?: NetworkPolicy["kind"] | undefined;
   readonly allowed_hosts?: readonly string[] | undefined;

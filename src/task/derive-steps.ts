@@ -1,4 +1,4 @@
-// The steps of a task with what each of them takes from the task's own tables, and the files that each must have.
+// Derives the steps of a task: each merges its own tables with the task's, and must have certain files.
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
 import { InputError } from "../failure/errors.ts";
@@ -70,7 +70,7 @@ function mergeVerifier(toml: TaskToml, step: StepToml | undefined, place: Verifi
   const environment = place.kind === "separate" ? place.settings : deriveEnvironment(toml.environment);
   const collect = [...toml.verifier.collect, ...(step?.verifier.collect ?? [])];
   return {
-    // Of a task with steps the step's limit counts, or its default: the task's own reaches no step (Harbor 0.26).
+    // In a task with steps only the step's limit or its default counts; the task's own applies to no step (Harbor 0.26).
     timeoutMs: toMs(own.timeout_sec),
     user: own.user ?? toml.verifier.user,
     network: derivePhase(own) ?? derivePhase(toml.verifier) ?? environment.network,
@@ -89,7 +89,7 @@ function testOs(toml: TaskToml, place: VerifierPlace): OperatingSystem {
   return place.kind === "separate" ? place.settings.os : (toml.environment.os ?? "linux");
 }
 
-/** A step's own script comes before the shared one. Tests that an image brings along are not looked for. */
+/** A step's own script wins over the shared one. Tests that an image contains are not looked for. */
 function assertTestScript(
   folder: string,
   home: string,

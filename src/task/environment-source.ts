@@ -1,16 +1,16 @@
-// Where an environment's image comes from, by what lies in its folder and by docker_image.
+// Decides the source of an environment's image from the files in its folder and from docker_image.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
 import type { EnvironmentSource } from "./task.ts";
 
 /**
- * A docker-compose.yaml comes first: its main service then uses the image or the Dockerfile. Otherwise the image, if
- * one is named, and the Dockerfile last.
+ * A docker-compose.yaml wins: its main service then uses the image or the Dockerfile. Otherwise the image wins, if one is
+ * named, and then the Dockerfile.
  *
  * @param folder where Dockerfile and docker-compose.yaml would lie; need not exist when an image is named
  * @param image  docker_image; an empty one counts as none
- * @throws InputError when there is none of the three
+ * @throws InputError when none of the three exists
  */
 export function findEnvironmentSource(folder: string, image: string | undefined): EnvironmentSource {
   const named = image === "" ? undefined : image;

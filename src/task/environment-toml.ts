@@ -14,7 +14,7 @@ const OLD_SIZE = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:E[+-]?\d+)?)\s*([GMK])$/;
 /** MiB per unit of the old size spelling. */
 const SIZE_UNIT_MIB: Readonly<Record<string, number>> = { G: 1024, M: 1, K: 1 / 1024 };
 
-/** Old key, and the key in MiB that replaced it. */
+/** Old keys, with the keys in MiB that replaced them. */
 const OLD_SIZES = [
   ["memory", "memory_mb"],
   ["storage", "storage_mb"],
@@ -89,7 +89,7 @@ export const EnvironmentToml = z.preprocess(
 );
 export type EnvironmentToml = z.output<typeof EnvironmentToml>;
 
-/** `memory = "2G"` means `memory_mb = 2048`. An old key that holds no text stays, and is then an unknown key. */
+/** `memory = "2G"` means `memory_mb = 2048`. An old key without a text stays and counts as an unknown key. */
 function replaceOldSizes(table: unknown, context: z.RefinementCtx): unknown {
   if (typeof table !== "object" || table === null || Array.isArray(table)) return table;
   const current: Record<string, unknown> = { ...table };

@@ -1,11 +1,11 @@
-// Task folders at any depth below a folder, as corpora have them.
+// Finds task folders at any depth below a folder, as corpora have them.
 import { join, resolve } from "node:path";
 import { InputError } from "../failure/errors.ts";
 import { listUserFolder } from "../files/user-files.ts";
 import type { TaskPool } from "./pool.ts";
 
 /**
- * What a task holds is not looked at: its own folders may have a task.toml. Hidden folders are left out.
+ * Does not look into a task, whose own folders may have a task.toml. Skips hidden folders.
  *
  * @returns names are paths below the folder, sorted; "." when the folder is a task itself
  * @throws InputError when the folder is missing or holds no task

@@ -6,17 +6,17 @@ import { combineHashes, type HashedEntry } from "./hash.ts";
 
 /** SHA-256 in hex. */
 export interface TaskHashes {
-  /** instruction.md, or that of each step */
+  /** instruction.md, or those of the steps */
   readonly instruction: string;
   /** task.toml */
   readonly config: string;
   /** environment/ */
   readonly environment: string;
-  /** tests/ and that of each step */
+  /** tests/ of the task and of each step */
   readonly tests: string;
-  /** solution/ and that of each step */
+  /** solution/ of the task and of each step */
   readonly solution: string;
-  /** Every file of the task folder, those of no other part included. */
+  /** Every file of the task folder, also those of no other part. */
   readonly task: string;
 }
 
@@ -43,7 +43,7 @@ export function hashParts(
   };
 }
 
-/** Where a path is a symbolic link or lies behind one, what it leads to counts. */
+/** The target counts where a path is a symbolic link or lies behind one. */
 function entriesOf(
   folder: string,
   entries: readonly HashedEntry[],

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { attributeUserFileError, readUserFile } from "../files/user-files.ts";
 import { type FolderEntry, listFolder } from "./list-folder.ts";
 
-/** Content hash of one entry, and its path. */
+/** An entry's path with its content hash. */
 export interface HashedEntry {
   readonly path: string;
   readonly record: string;
@@ -14,7 +14,7 @@ export interface HashedEntry {
 
 const TASK_FILE = { what: "a file of the task", expected: "a file" };
 
-/** Larger files are read in pieces. Below, one read costs less than opening a stream. */
+/** Larger files are read in pieces; for smaller ones, one read costs less than opening a stream. */
 const STREAM_FROM_BYTES = 1 << 20;
 
 /** @returns SHA-256 in hex over everything in the folder; see the head of hash.ts for what counts. */

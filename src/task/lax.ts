@@ -1,4 +1,4 @@
-// Numbers and truth values as Harbor reads them from TOML: text that spells a number counts as one, true counts as
+// Reads numbers and truth values from TOML like Harbor: text that spells a number counts as one, true counts as
 // 1, and a whole float may stand for an integer (pydantic 2's lax mode). Behaviour recorded with Harbor 0.26.0.
 import { z } from "zod";
 import { stripSpace } from "./strip-space.ts";
@@ -32,7 +32,7 @@ export const User = lax("a user name or a numeric user id", value => {
   return toInteger(value);
 });
 
-/** @returns undefined for what is no number, NaN among it. */
+/** @returns undefined for NaN and anything that is no number */
 export function toNumber(value: unknown): number | undefined {
   if (typeof value === "number") return Number.isNaN(value) ? undefined : value;
   if (typeof value === "bigint" || typeof value === "boolean") return Number(value);
@@ -63,7 +63,7 @@ function parseNumber(value: string): number | undefined {
   if (FLOAT_TEXT.test(text)) return Number(text);
   const infinity = INFINITY_TEXT.exec(text);
   if (infinity !== null) return infinity[1] === "-" ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
-  // Digits may be grouped, but then without white space around.
+  // Digits may be grouped, but then white space may not surround them.
   if (value.startsWith("_") || value.endsWith("_") || value.includes("__")) return undefined;
   const digits = value.replaceAll("_", "");
   return FLOAT_TEXT.test(digits) ? Number(digits) : undefined;

@@ -29,7 +29,7 @@ export function assertLinksInside(folder: string, entries: readonly FolderEntry[
  * @param folder  the task folder, symbolic links resolved
  * @param entries as listFolder returns them for it
  * @param uploads folders within it that are uploaded
- * @param ignored paths within it that are not
+ * @param ignored paths within it that are not uploaded
  * @throws InputError when following links in one of the uploads never ends
  */
 export function assertLinksEnd(
@@ -46,7 +46,7 @@ export function isInside(folder: string, path: string): boolean {
   return path === folder || path.startsWith(`${folder}/`);
 }
 
-/** Where a link leads; for one that leads nowhere, as far as its target exists. */
+/** The target of a link, or of a broken one the part that exists. */
 function resolveLink(link: string, target: string): string {
   const path = resolve(realpathSync(dirname(link)), target);
   if (existsSync(path)) return realpathSync(path);
@@ -55,7 +55,7 @@ function resolveLink(link: string, target: string): string {
   return join(realpathSync(known), path.slice(known.length));
 }
 
-/** @param finished paths below which everything was followed; this one is added */
+/** @param finished paths below which everything was followed; gets this path too */
 function follow(path: string, above: readonly string[], finished: Set<string>): void {
   if (finished.has(path) || !existsSync(path)) return;
   const real = realpathSync(path);

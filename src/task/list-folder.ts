@@ -1,5 +1,5 @@
-// What a folder holds: its files and symbolic links, in an order that does not depend on the file system.
-// Folders themselves are not listed: neither git nor the store keeps empty ones.
+// Lists the files and symbolic links of a folder, in an order that does not depend on the file system. It lists no
+// folders, because neither git nor the store keeps empty ones.
 import { lstatSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";

@@ -1,4 +1,4 @@
-// Which files .harborignore keeps out of uploads. The file counts in tests/ and solution/, the task's and each step's,
+// Lists the files that .harborignore keeps out of uploads. The file counts in tests/ and solution/, the task's and each step's,
 // and in folders below; an inner file overrules an outer one, but nothing brings back what lies in an ignored folder.
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -14,7 +14,7 @@ const SCOPE = /^(steps\/[^/]+\/)?(tests|solution)\//;
 /**
  * @param folder  the task folder, symbolic links resolved
  * @param entries as listFolder returns them for it
- * @returns sorted paths of files, and of folders that are ignored with all they hold
+ * @returns sorted paths of files, and of folders that are ignored whole
  * @throws InputError when a .harborignore cannot be read
  */
 export function listIgnored(folder: string, entries: readonly FolderEntry[]): readonly string[] {

@@ -1,5 +1,5 @@
-// One Harbor task folder in, one validated value out. Harbor 0.26.0's loader decides what is a task; where this one
-// differs on purpose, load.test.ts lists the case and the reason.
+// Loads a Harbor task folder as one validated value. It accepts what Harbor 0.26.0's loader accepts; load.test.ts lists
+// each deliberate difference with its reason.
 import { realpathSync } from "node:fs";
 import { basename, join } from "node:path";
 import { InputError } from "../failure/errors.ts";
@@ -17,7 +17,7 @@ import type { Task } from "./task.ts";
 
 /**
  * @param folder a task folder, of any format from 1.0 to 1.4
- * @throws InputError when it is no task that could be run and verified; the message says where and why
+ * @throws InputError when the task could not be run and verified; the message says where and why
  */
 export async function loadTask(folder: string): Promise<Task> {
   const root = resolveFolder(folder);

@@ -43,7 +43,7 @@ export const McpServer = z
   });
 export type McpServer = Readonly<z.output<typeof McpServer>>;
 
-/** @returns what was expected instead; undefined for a good header. */
+/** @returns what was expected instead, undefined for a good header */
 function headerFault(name: string, value: string): string | undefined {
   if (!HEADER_NAME.test(name)) return "an HTTP header name";
   if (/[\r\n]/.test(value)) return "a header value on one line";

@@ -1,4 +1,4 @@
-// What a phase of a task may reach over the network, and the host names and addresses an allowlist may hold.
+// The network access of a phase of a task, and the host names and addresses of an allowlist.
 import { isIPv4, isIPv6 } from "node:net";
 import { stripSpace } from "./strip-space.ts";
 

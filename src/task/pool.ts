@@ -1,5 +1,5 @@
-// A pool of tasks: a folder of Harbor folders, taken in an order that is shuffled anew each epoch. How far it was taken
-// is a cursor that belongs to the run's state.
+// A pool of tasks: a folder of Harbor folders. Runs take its tasks in an order that is shuffled anew each epoch; the
+// run's state holds the position as a cursor.
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { InputError } from "../failure/errors.ts";
@@ -47,7 +47,7 @@ export async function openPool(folder: string): Promise<TaskPool> {
 }
 
 /**
- * The next `count` tasks from a cursor; an epoch that ends goes on with the next one's order.
+ * Takes the next `count` tasks from a cursor. After the end of an epoch the next one's order follows.
  *
  * @param seed of the run
  * @returns names, and the cursor after them

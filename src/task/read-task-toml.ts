@@ -1,4 +1,4 @@
-// From the text of task.toml to typed values: syntax, schema, and the wording of what is wrong and where.
+// Parses the text of task.toml into typed values, and words errors with their lines.
 import { parse, TomlDate, TomlError } from "smol-toml";
 import type { z } from "zod";
 import { InputError } from "../failure/errors.ts";
@@ -8,14 +8,14 @@ import { locateKeys } from "./toml-lines.ts";
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** The file as it was read, for messages. */
+/** The original file, for messages. */
 interface Document {
   readonly file: string;
   readonly text: string;
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
-/** A key that is there in vain. */
+/** A key without effect. */
 interface Idle {
   readonly path: Path;
   readonly reason: string;

@@ -1,7 +1,7 @@
-// Text files of a task, as they are: no newline is converted and no byte order mark removed.
+// Reads text files of a task unchanged: it converts no newline and removes no byte order mark.
 import { readUserText } from "../files/user-files.ts";
 
-/** @throws InputError when there is no such file, or it is not UTF-8 */
+/** @throws InputError when the file is missing or not UTF-8 */
 export function readText(file: string): string {
   return readUserText(file, { what: "a file of the task", expected: "a text file", ifMissing: "add it" });
 }

@@ -1,12 +1,12 @@
 // A step's name is also its folder below steps/, so it has to be a folder name on every operating system.
 import { stripSpace } from "./strip-space.ts";
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the name may not contain these
 const FORBIDDEN = /[<>:"/\\|?*\x00-\x1f\x7f]/;
 const DEVICE = /^(con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³])$/i;
 const MAX_NAME_BYTES = 255;
 
-/** @returns what was expected instead; undefined for a good name. */
+/** @returns what was expected instead, undefined for a good name */
 export function stepNameFault(name: string): string | undefined {
   if (stripSpace(name) === "" || name === "." || name === "..") return "a folder name";
   if (/[. ]$/.test(name)) return "a name that ends in neither '.' nor ' '";

@@ -14,26 +14,26 @@ export interface Task {
   readonly config: TaskConfig;
   /** The free [metadata] table as it stands in the file; integers above 2^53 are bigint, dates are Date. */
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Where the agent's environment comes from. */
+  /** The source of the agent's environment. */
   readonly environment: EnvironmentSource;
-  /** In order; a task without [[steps]] is one step without name. */
+  /** Steps in order; a task without [[steps]] is one step without a name. */
   readonly steps: readonly [TaskStep, ...TaskStep[]];
-  /** What .harborignore keeps out of uploads: paths relative to the task folder; one covers everything below it. */
+  /** Paths that .harborignore keeps out of uploads, relative to the task folder; a folder covers everything below. */
   readonly ignored: readonly string[];
   readonly hashes: TaskHashes;
-  /** What the task says in vain, each with file, line and key. */
+  /** A warning with file, line and key for each setting without effect. */
   readonly warnings: readonly string[];
 }
 
-/** Settings that hold for the whole task. What an agent or verifier is given stands in each step. */
+/** Settings of the whole task. Each step holds those of its agent and verifier. */
 export interface TaskConfig {
   readonly schemaVersion: string;
   readonly source: string | undefined;
   readonly package: TaskPackage | undefined;
   readonly environment: EnvironmentSettings;
-  /** For the reference solution; may hold `${NAME}` (resolve-env.ts). */
+  /** Environment of the reference solution; may hold `${NAME}` (resolve-env.ts). */
   readonly solutionEnv: Readonly<Record<string, string>>;
-  /** How the rewards of several steps become one: their mean per key, or those of the last step that ran. */
+  /** Combines the rewards of several steps: their mean per key, or those of the last step that ran. */
   readonly rewardStrategy: "mean" | "final";
 }
 
@@ -52,23 +52,23 @@ export interface EnvironmentSettings {
   readonly memoryBytes: number | undefined;
   readonly storageBytes: number | undefined;
   readonly gpus: number | undefined;
-  /** Any of these will do; undefined for any at all. */
+  /** Acceptable types; undefined for any. */
   readonly gpuTypes: readonly string[] | undefined;
   readonly tpu: { readonly type: string; readonly topology: string } | undefined;
   readonly network: NetworkPolicy;
   readonly buildTimeoutMs: number;
-  /** Where commands run; undefined for the image's WORKDIR. */
+  /** Working directory of commands; undefined for the image's WORKDIR. */
   readonly workdir: string | undefined;
   /** A folder in the container. */
   readonly skillsFolder: string | undefined;
   /** May hold `${NAME}` (resolve-env.ts). */
   readonly env: Readonly<Record<string, string>>;
   readonly mcpServers: readonly McpServer[];
-  /** Has to succeed before the agent is set up. */
+  /** Must succeed before the agent is set up. */
   readonly healthcheck: Healthcheck | undefined;
 }
 
-/** As Docker's HEALTHCHECK. */
+/** Same as Docker's HEALTHCHECK. */
 export interface Healthcheck {
   readonly command: string;
   readonly intervalMs: number;
@@ -87,16 +87,16 @@ export type EnvironmentSource =
       readonly image: string;
       /** undefined when the task has no such folder */
       readonly folder: string | undefined;
-      /** For those who build in spite of the image. */
+      /** For providers that build in spite of the image. */
       readonly dockerfile: string | undefined;
-      /** The folder holds files, and none that builds an image: they go to the working directory. */
+      /** The folder holds files but no Dockerfile: they go to the working directory. */
       readonly uploadsFolder: boolean;
     }
   | {
       readonly kind: "compose";
       readonly folder: string;
       readonly composeFile: string;
-      /** Of the main service, which otherwise is built from the Dockerfile. */
+      /** Image of the main service, which otherwise is built from the Dockerfile. */
       readonly image: string | undefined;
       readonly dockerfile: string | undefined;
     };
@@ -109,17 +109,17 @@ export interface TaskStep {
   readonly instruction: string;
   readonly agent: AgentSettings;
   readonly verifier: VerifierSettings;
-  /** Threshold per reward; below one of them, or without that reward, the task ends here. */
+  /** Threshold per reward; the task ends here below one of them, or without that reward. */
   readonly minReward: Readonly<Record<string, number>> | undefined;
   /** Runs before the agent, in addition to the environment's. */
   readonly healthcheck: Healthcheck | undefined;
-  /** To collect when the step ends, besides /logs/artifacts. */
+  /** Collected when the step ends, besides /logs/artifacts. */
   readonly artifacts: readonly Artifact[];
-  /** To upload to /tests, in this order, later ones over earlier ones. */
+  /** Uploaded to /tests in this order, later ones over earlier ones. */
   readonly testsFolders: readonly string[];
-  /** To upload to /solution. */
+  /** Uploaded to /solution. */
   readonly solutionFolder: string | undefined;
-  /** To upload to the working directory before the agent starts; its setup.sh then runs there. */
+  /** Uploaded to the working directory before the agent starts; its setup.sh then runs there. */
   readonly workdirFolder: string | undefined;
   /** An ATIF trajectory that the agent continues. */
   readonly trajectoryFile: string | undefined;
@@ -152,13 +152,13 @@ interface CollectCommand {
   readonly user: string | number | undefined;
 }
 
-/** Where tests run: in the agent's environment, or in one that the agent never saw. */
+/** The place of tests: the agent's environment, or one that the agent never saw. */
 export type VerifierPlace =
   | { readonly kind: "shared" }
   | {
       readonly kind: "separate";
       readonly source: EnvironmentSource;
       readonly settings: EnvironmentSettings;
-      /** The image brings /tests along: nothing is uploaded there. */
+      /** The image contains /tests, so nothing is uploaded there. */
       readonly hasTestsInImage: boolean;
     };

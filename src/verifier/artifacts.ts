@@ -1,6 +1,5 @@
-// Carries declared artifacts from the agent's sandbox into a separate verifier, to the same paths. They are staged by the
-// agent's own tools, which can only spoil what is the agent's anyway; what comes out is untrusted: only plain files and
-// folders at or below a declared path travel.
+// Carries declared artifacts from the agent's sandbox into a separate verifier, to the same paths. The agent's own tools
+// stage them, so the archive is untrusted: only plain files and folders at or below a declared path are taken from it.
 import { posix } from "node:path";
 import { type Pack, pack } from "tar-stream";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -13,20 +12,20 @@ export interface DeclaredArtifact {
   readonly exclude: readonly string[];
 }
 
-/** Collected by Harbor without being declared. */
+/** Harbor collects this folder without a declaration. */
 const ALWAYS = "/logs/artifacts";
 const STAGING = "/tmp/.t1-artifacts";
 const LIMIT_BYTES = 256 << 20;
 const TIMEOUT_MS = 120_000;
 
 export interface CollectedArtifacts {
-  /** To unpack at `/`. */
+  /** Archive to unpack at `/`. */
   readonly tar: Uint8Array;
   /** Links, devices and paths that were not declared. */
   readonly refusedCount: number;
 }
 
-/** @returns `refused` when the sandbox does not hand them out, or they are too large */
+/** @returns `refused` when the sandbox does not return them, or they are too large */
 export async function collectArtifacts(
   sandbox: Sandbox,
   artifacts: readonly DeclaredArtifact[],

@@ -1,4 +1,4 @@
-// CTRF (https://ctrf.io): a JSON list of tests. Only what is read here; its numbers are not trusted, tests are counted.
+// Reads CTRF (https://ctrf.io), a JSON list of tests. We count the tests ourselves and ignore the report's own totals.
 import { z } from "zod";
 import { parseJson } from "./parse-json.ts";
 import { MOST_TESTS, NAME_CHARACTERS, TEST_STATUSES, type TestResult } from "./report.ts";
@@ -9,7 +9,7 @@ const Ctrf = z.looseObject({
   }),
 });
 
-/** @returns undefined for what is no such report, or one with more tests than are read */
+/** @returns undefined when the file is no CTRF, or has more than MOST_TESTS tests */
 export function readCtrf(bytes: Uint8Array): TestResult[] | undefined {
   const parsed = Ctrf.safeParse(parseJson(bytes));
   if (!parsed.success) return undefined;

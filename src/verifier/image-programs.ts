@@ -1,4 +1,4 @@
-// The names of an image's programs, to tell a program that an agent has added from one that takes another's place.
+// Lists the programs of an image, so that we can tell a program that an agent added from one that shadows another.
 import { capturedText } from "../sandbox/captured-text.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
@@ -6,11 +6,11 @@ const TIMEOUT_MS = 30_000;
 const OUTPUT_LIMIT_BYTES = 8 << 20;
 
 /**
- * @param clean a sandbox in which no agent was
+ * @param clean a sandbox that no agent has used
  * @param path value of PATH
  */
 export async function listPrograms(clean: Sandbox, path: string): Promise<ReadonlySet<string>> {
-  // With nothing but the shell: names one a line; one with a line break in it stands for two that nobody types.
+  // Uses the shell alone and prints one name per line; a name with a line break becomes two harmless names.
   const command = `IFS=:; for folder in $FOLDERS; do for file in "$folder"/*; do [ -e "$file" ] && printf '%s\\n' "\${file##*/}"; done; done; true`;
   const { stdout } = await clean.exec(command, {
     timeoutMs: TIMEOUT_MS,

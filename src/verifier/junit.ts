@@ -1,27 +1,28 @@
-// JUnit XML as pytest, Maven, Gradle and others write it: <testsuites>, <testsuite>, <testcase> with <failure>, <error> or
-// <skipped> inside. There is no standard; these names are common to all (https://github.com/testmoapp/junitxml).
+// Reads JUnit XML as pytest, Maven, Gradle and others write it: <testsuites>, <testsuite>, <testcase> with <failure>,
+// <error> or <skipped> inside. There is no standard; these names are common to all
+// (https://github.com/testmoapp/junitxml).
 import { XMLParser, XMLValidator } from "fast-xml-parser";
 import { z } from "zod";
 import { MOST_TESTS, NAME_CHARACTERS, type TestResult } from "./report.ts";
 
-/** Of an element: its name to its children, and its attributes under `:@`. */
+/** An element: its name maps to its children, `:@` to its attributes. */
 const Element = z.record(z.string(), z.unknown());
 const Children = z.array(Element);
 const Attributes = z.record(z.string(), z.string());
 
-/** A few for each test: its properties, its output. */
+/** Each test has a few elements: its properties, its output. */
 const MOST_TAGS = 8 * MOST_TESTS;
-/** Suites lie within suites a few levels deep; more is no report. */
+/** Suites nest a few levels deep; a report does not nest deeper than this. */
 const DEEPEST = 20;
 
-/** @returns undefined for what is no such report, or one with more tests than are read */
+/** @returns undefined when the file is no JUnit XML, or has more than MOST_TESTS tests */
 export function readJunit(bytes: Uint8Array): TestResult[] | undefined {
   const text = Buffer.from(bytes).toString("utf8");
   // Without a document type there are no entities to expand but the five that every document has.
   if (/<!(DOCTYPE|ENTITY)/i.test(text)) return undefined;
-  // Before any work is put into it: this runs where the whole run waits.
+  // Check this first: the whole run waits while we parse.
   if (text.split("<", MOST_TAGS + 1).length > MOST_TAGS) return undefined;
-  // The parser itself takes a file that breaks off.
+  // The parser itself accepts a file that breaks off.
   if (XMLValidator.validate(text) !== true) return undefined;
   const parser = new XMLParser({
     preserveOrder: true,
@@ -44,7 +45,7 @@ export function readJunit(bytes: Uint8Array): TestResult[] | undefined {
   return collect(suites, tests, 0) ? tests : undefined;
 }
 
-/** @returns false when there are more tests, or deeper ones, than are read */
+/** @returns false when there are too many tests, or they nest too deeply */
 function collect(elements: readonly Record<string, unknown>[], tests: TestResult[], depth: number): boolean {
   if (depth > DEEPEST) return false;
   for (const element of elements) {

@@ -1,11 +1,11 @@
-// Keeps what an agent left, so that it can be graded again without the agent: its changed files as an archive, and the
-// paths it deleted.
+// Keeps the files that an agent changed, as an archive, and the paths it deleted, so that its work can be graded again
+// without the agent.
 import { z } from "zod";
 import type { FileChange, Sandbox } from "../sandbox/sandbox.ts";
 import { readTarFiles } from "../sandbox/tar.ts";
 
 export interface KeptFiles {
-  /** To unpack at `/` of a sandbox of the same image. */
+  /** Archive to unpack at `/` of a sandbox of the same image. */
   readonly tar: Uint8Array;
   readonly deleted: readonly string[];
 }
@@ -15,16 +15,16 @@ export const KeptIndex = z.strictObject({
   deleted: z.array(z.string()),
 });
 
-/** Of an archive; a larger one is not kept, which the record says. */
+/** Limit of an archive. A larger one is not kept, and the record says so. */
 const LIMIT_BYTES = 64 << 20;
 const FOLDER = "/tmp/.t1-kept";
 const ARCHIVE = "files.tar";
 const TIMEOUT_MS = 120_000;
 
 /**
- * By the tools of a clean sandbox that has the changes, before any test ran in it.
+ * Packs with the tools of a clean sandbox that has the changes, before any test ran in it.
  *
- * @param without paths that are not in it
+ * @param without paths to leave out
  */
 export async function keepFiles(
   clean: Sandbox,
@@ -37,7 +37,7 @@ export async function keepFiles(
   const there = kept.filter(({ change }) => change !== "deleted");
   const made = await clean.upload(new Uint8Array(1024), FOLDER, { emptied: [FOLDER] });
   if ("refused" in made) return { notKept: made.refused };
-  // A name that is no UTF-8 is not found again; everything else is packed all the same.
+  // tar does not find a name that is no UTF-8 and packs all others.
   await clean.exec(
     `tar -C / -c --no-recursion --ignore-failed-read --null -T - -f ${FOLDER}/${ARCHIVE} 2>/dev/null`,
     {

@@ -1,13 +1,13 @@
-// Where symbolic links of an agent lead, worked out from what is written in them: no program of the agent's is asked, and
-// where they lead to need not be there yet.
+// Resolves symbolic links of an agent by their text alone: no program of the agent's runs, and the target need not exist
+// yet.
 import type { FileChange } from "../sandbox/sandbox.ts";
 
-/** As the kernel has it (path_resolution(7)). */
+/** The kernel's limit (path_resolution(7)). */
 const MOST_LINKS = 40;
-/** Links that lead another way for each process: to its root and to its working directory. */
+/** Links that mean something else for each process: its root and its working directory. */
 const OF_A_PROCESS = /^\/proc\/(.*\/)?(root|cwd)$/;
 
-/** By path, what is written in each link that was added or modified. */
+/** The text of each link that was added or modified, by path. */
 export function changedLinks(changes: readonly FileChange[]): ReadonlyMap<string, string> {
   return new Map(
     changes.flatMap(({ path, target, change }) =>

@@ -1,6 +1,6 @@
-// JSON of an untrusted file.
+// Parses JSON of an untrusted file.
 
-/** @returns undefined for what is no JSON, or nested more deeply than can be read */
+/** @returns undefined when the bytes are no JSON, or nest too deeply for the parser */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(bytes).toString("utf8"));

@@ -22,10 +22,10 @@ const REPORT_FILES: readonly (readonly [
   ["report.tap", readTap],
 ];
 
-/** Names of all files that are read; others are of no interest. */
+/** Names of the files that we read. */
 export const KNOWN_FILES: readonly string[] = [...REWARD_FILES, ...REPORT_FILES.map(([name]) => name)];
 
-/** A longer one is no report. */
+/** A longer file is no report. */
 const FILE_LIMIT_BYTES = 8 << 20;
 
 export interface ReadReport {
@@ -35,7 +35,7 @@ export interface ReadReport {
   readonly cause?: VerifierCause;
 }
 
-/** @param files names below /logs/verifier to their bytes */
+/** @param files bytes by name below /logs/verifier */
 export function readReport(files: ReadonlyMap<string, Uint8Array>): ReadReport {
   const reward = readReward(files);
   const rewards = reward?.rewards === undefined ? {} : { rewards: reward.rewards };
@@ -65,21 +65,21 @@ export function readReport(files: ReadonlyMap<string, Uint8Array>): ReadReport {
 }
 
 interface FoundReward {
-  /** `null` when what the tests wrote is no finite number. */
+  /** `null` when the tests wrote no finite number. */
   readonly value: number | null;
   readonly rewards?: Record<string, number>;
-  /** Both files are there and say different things. */
+  /** Both files exist and disagree. */
   readonly isConflict: boolean;
 }
 
-/** Numbers; Harbor takes truth values too. */
+/** A number. Like Harbor, we accept true and false too. */
 const Rewards = z.record(
   z.string().max(200),
   z.union([z.number(), z.boolean().transform(value => (value ? 1 : 0))]),
 );
 const MOST_REWARDS = 100;
 
-/** @returns undefined when the tests wrote none */
+/** @returns undefined when the tests wrote no reward */
 function readReward(files: ReadonlyMap<string, Uint8Array>): FoundReward | undefined {
   const [json, text] = REWARD_FILES.map(name => files.get(name));
   const written = text === undefined ? undefined : readNumber(text);
@@ -96,8 +96,8 @@ function readReward(files: ReadonlyMap<string, Uint8Array>): FoundReward | undef
 }
 
 /**
- * Of several keys only `reward` counts, the others are diagnostics (verifiers#2224). Where it is missing, every key is a
- * reward of its own, and the outcome their mean.
+ * Only the key `reward` counts; the others are diagnostics (verifiers#2224). Without that key, every key is a reward of
+ * its own and the outcome is their mean.
  */
 function scalar(rewards: Readonly<Record<string, number>>): number | null {
   const values = Object.values(rewards);

@@ -1,7 +1,7 @@
-// What a verifier run came to, read from the files that the task's own tests wrote.
+// The result of a verifier run, read from the files that the task's own tests wrote.
 import { z } from "zod";
 
-/** Why a verifier gave no plain answer. One sentence each; reports print them. */
+/** Reasons why a verifier gave no plain answer. Reports print these sentences. */
 export const VERIFIER_CAUSES = {
   no_report: "the tests wrote neither a report nor a reward",
   unreadable_report: "the tests' report could not be read",
@@ -31,13 +31,13 @@ export const VerifierReport = z.strictObject({
   /** One per assertion; empty when there was no report. */
   tests: z.array(TestResult),
   cause: VerifierCauseName.optional(),
-  /** How the test script ended; recorded, never used. */
+  /** Exit code of the test script. We record it and never use it. */
   exitCode: z.int().nullable(),
   durationMs: z.number().nonnegative(),
 });
 export type VerifierReport = z.infer<typeof VerifierReport>;
 
-/** With these an episode earns nothing, whatever else the report says. */
+/** Causes with which an episode earns nothing, whatever else the report says. */
 const WORTHLESS: ReadonlySet<VerifierCause | undefined> = new Set([
   "report_conflict",
   "collection_error",
@@ -55,6 +55,6 @@ export function isResolved({ outcome, cause }: VerifierReport): boolean {
   return outcome !== null && outcome >= 1 && !earnsNothing(cause);
 }
 
-/** Limits of what is read of a report, which anybody may have written. */
+/** Limits of a report that we read, because anybody may have written it. */
 export const MOST_TESTS = 10_000;
 export const NAME_CHARACTERS = 1000;

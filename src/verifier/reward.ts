@@ -1,5 +1,5 @@
-// From a verifier's report to the number that is trained on: a pure function, so that a finished run can be scored
-// again under another setting.
+// Computes the reward that training uses from a verifier's report. It is a pure function, so that a finished run can be
+// scored again under another setting.
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { RewardConfig } from "../settings/grading-config.ts";
@@ -23,7 +23,7 @@ export type Reward = z.infer<typeof Reward>;
  *
  *   dense  P / S        ratio  min(max(b, 0.4·P/T), max(1, b))        binary  b
  *
- * Without a readable report, dense and ratio fall back to b and keep the cause. A contradiction earns nothing.
+ * Without a readable report, dense and ratio fall back to b and keep the cause. A contradictory report earns nothing.
  */
 export function computeReward(
   { outcome, tests, cause }: VerifierReport,
@@ -39,12 +39,12 @@ export function computeReward(
   return { value: Math.min(Math.max(b, (RATIO_SHARE * passed) / total), Math.max(1, b)), ...facts };
 }
 
-/** Names the folder entry of a reward, so that scores under different settings lie side by side. */
+/** Name of a reward's object, so that scores under different settings lie side by side. */
 export function rewardConfigHash({ kind, scale }: RewardConfig): string {
   return createHash("sha256").update(JSON.stringify({ kind, scale })).digest("hex").slice(0, 16);
 }
 
-/** Of a later grading: its mode, and which of several it was, decide too. */
+/** Name for a later grading, which also has a mode and a number. */
 export function regradeHash({ kind, scale }: RewardConfig, mode: string, number: number): string {
   return createHash("sha256")
     .update(JSON.stringify({ kind, scale, mode, number }))

@@ -1,17 +1,17 @@
-// How the scripts of a task are run.
+// Runs the scripts of a task.
 import type { ExecOptions, ExecResult, Sandbox } from "../sandbox/sandbox.ts";
 
 const PREPARE_MS = 60_000;
 
 /**
- * As Harbor runs a task's tests and solution: root makes it executable, then `bash -c` starts it as its user, by what its
- * first line says; a script that names no shell bash runs by itself. Where the image has no bash, sh does the same.
+ * Runs a script like Harbor does: root makes it executable, then `bash -c` starts it as its user with the interpreter of
+ * its first line; bash itself runs a script that names none. In an image without bash, sh does the same.
  *
- * Bash reads ~/.bashrc when its input is a socket, as a remote shell would; `--norc` keeps an agent's out.
+ * Bash reads ~/.bashrc when its input is a socket, like a remote shell; `--norc` keeps the agent's from running.
  *
  * @param script absolute, without characters that are special to a shell
  * @param options.writable folders in which the script's user may write, whoever he is
- * @returns its result; errors go where output goes
+ * @returns the result, with stderr in stdout
  * @throws Failure when the sandbox is lost, SandboxBroken among them
  */
 export async function runScript(

@@ -1,5 +1,5 @@
-// Runs a task's test script once in a sandbox and reads what it wrote. The log folder and the tests arrive fresh, the
-// script gets the image's environment and nothing of the agent's, and when it has ended so has everything it started.
+// Runs a task's test script once in a sandbox and reads its reports. The log folder and the tests are fresh, the script
+// gets the image's environment and nothing of the agent's, and all processes that it started end with it.
 import { Failure } from "../failure/errors.ts";
 import { capturedBytes } from "../sandbox/captured-text.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -9,7 +9,7 @@ import type { VerifierCause, VerifierReport } from "./report.ts";
 import { runScript } from "./run-script.ts";
 
 export interface TestScript {
-  /** Tar archives with the tests, in the order in which they go over each other. None: the image brings them along. */
+  /** Tar archives with the tests; later ones overwrite earlier ones. Empty when the image contains the tests. */
   readonly tests: readonly Uint8Array[];
   readonly env: Readonly<Record<string, string>>;
   readonly user: string;
@@ -18,20 +18,20 @@ export interface TestScript {
 
 export interface TestRun {
   readonly report: VerifierReport;
-  /** Raw files for the record: reports and rewards, and what the script printed. */
+  /** Raw files for the record: reports, rewards and the script's output. */
   readonly files: ReadonlyMap<string, Uint8Array>;
-  /** It did not get as far as its tests. */
+  /** The script failed before its tests began. */
   readonly hasBootstrapFault: boolean;
-  /** It was killed. */
+  /** The script was killed. */
   readonly wasKilled: boolean;
 }
 
 export const LOG_FOLDER = "/logs/verifier";
 export const TESTS_FOLDER = "/tests";
-/** All files of the log folder together; more is not read. */
+/** Limit of all files in the log folder together; we read no more. */
 const LOG_LIMIT_BYTES = 16 << 20;
 const OUTPUT_LIMIT_BYTES = 1 << 18;
-/** Kept of each file for the record. */
+/** Bytes of each file that the record keeps. */
 const RECORD_LIMIT_BYTES = 1 << 20;
 /** A tar archive without entries: its end, two empty blocks (POSIX pax, "ustar Interchange Format"). */
 const NOTHING = new Uint8Array(1024);
@@ -43,7 +43,7 @@ export async function runTests(
   interruption: AbortSignal | undefined,
 ): Promise<TestRun> {
   const startedAt = performance.now();
-  // Whatever was made of them. Tests that come with the image stay where they are.
+  // Removes whatever the agent made of them. Tests that come with the image stay.
   const emptied = tests.length === 0 ? [LOG_FOLDER] : [LOG_FOLDER, TESTS_FOLDER];
   const [first = NOTHING, ...others] = tests;
   const uploads = [
@@ -64,7 +64,7 @@ export async function runTests(
     outputLimitBytes: OUTPUT_LIMIT_BYTES,
     signal: interruption,
   });
-  // What the script has started could still write into the reports.
+  // Processes that the script started could still write into the reports.
   await sandbox.killAgents();
   const outcome = {
     exitCode: ran.end.kind === "exited" ? ran.end.exitCode : null,
@@ -80,7 +80,7 @@ export async function runTests(
   const written = await readTarFiles(logs.tar);
   const read = readReport(written);
   const { exitCode, durationMs, printed, wasKilled } = outcome;
-  // A script that fails before its tests often writes a reward of 0 all the same.
+  // A script that fails before its tests often writes a reward of 0 anyway.
   const gaveNothing = read.tests.length === 0 && (read.outcome ?? 0) <= 0;
   return {
     report: { ...read, tests: [...read.tests], exitCode, durationMs },
@@ -90,13 +90,13 @@ export async function runTests(
   };
 }
 
-/** What stands for a run that could not even begin. */
+/** The result of a run that could not begin. */
 export function notRun(cause: VerifierCause, why: string): TestRun {
   const printed = new TextEncoder().encode(why);
   return failed(cause, { exitCode: null, durationMs: 0, printed, wasKilled: false });
 }
 
-/** A sandbox that an agent can have brought to its end; anything else is thrown again. */
+/** Returns a failure that an agent can have caused, and throws any other error again. */
 export function brokenSandbox(error: unknown): TestRun {
   if (error instanceof Failure && error.name === "SandboxBroken")
     return notRun("sandbox_broken", error.message);
@@ -106,7 +106,7 @@ export function brokenSandbox(error: unknown): TestRun {
 interface Outcome {
   readonly exitCode: number | null;
   readonly durationMs: number;
-  /** What stands for it in the record. */
+  /** Its text in the record. */
   readonly printed: Uint8Array;
   readonly wasKilled: boolean;
 }
@@ -117,7 +117,7 @@ function failed(cause: VerifierCause, { exitCode, durationMs, printed, wasKilled
   return { report, files, hasBootstrapFault: hasBootstrapFault(printed), wasKilled };
 }
 
-/** Only names that are known: a file in a log folder may be called anything. */
+/** Keeps only files with a known name, because a file in a log folder may have any name. */
 function recorded(
   written: ReadonlyMap<string, Uint8Array>,
   printed: Uint8Array,

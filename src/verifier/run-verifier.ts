@@ -1,4 +1,4 @@
-// Grades what an agent left, where the agent cannot reach. Its processes are ended first. Then, by mode:
+// Grades an agent's work out of the agent's reach. The agent's processes are ended first. Then, by mode:
 //   hardened  the tests run in a clean sandbox of the same image that has the agent's files, but for those which would run
 //             on their own (tampering.ts);
 //   shared    they run in the agent's own sandbox, as Harbor does it; what is suspicious there is only recorded;
@@ -25,22 +25,22 @@ export type VerifierMode = z.infer<typeof VerifierModeName>;
 export interface VerifierInput {
   readonly mode: VerifierMode;
   readonly script: TestScript;
-  /** What the agent's sandbox is made from. */
+  /** Spec of the agent's sandbox. */
   readonly spec: SandboxSpec;
-  /** What a clean verifier is made from: its own image when it is a separate one. */
+  /** Spec of a clean verifier, with its own image when it is a separate one. */
   readonly verifierSpec: SandboxSpec;
   /** Commands that gather evidence in the agent's sandbox before artifacts are collected. */
   readonly collect: readonly { readonly command: string; readonly timeoutMs: number }[];
   readonly artifacts: readonly DeclaredArtifact[];
-  /** Keep what the agent left, for grading it again. */
+  /** Keeps the agent's files, for grading them again. */
   readonly keepFiles: boolean;
 }
 
 export interface VerifierServices {
   readonly sandboxes: Pick<SandboxProvider, "create">;
-  /** A lease for another sandbox of this grading. */
+  /** Leases another sandbox of this grading. */
   readonly nextLease: () => Lease;
-  /** Breaks the tests off, wherever they run. */
+  /** Aborts the tests, wherever they run. */
   readonly interruption?: AbortSignal | undefined;
 }
 
@@ -51,13 +51,13 @@ export interface VerifierRun extends Pick<TestRun, "report" | "files"> {
   readonly kept?: KeptFiles | { readonly notKept: string };
 }
 
-/** PATH of a sandbox whose spec sets none, as providers have it. */
+/** The providers' PATH for a sandbox whose spec sets none. */
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** Emptied in every mode before the tests come. */
+/** Folders that every mode empties before the tests arrive. */
 const ALWAYS_LEFT_OUT: ReadonlySet<TamperKind> = new Set(["planted_report", "planted_tests"]);
 
 /**
- * Whatever the agent can have caused is a report with a cause.
+ * Any fault that the agent can have caused becomes a report with a cause.
  *
  * @throws Failure when a sandbox is lost or cannot be had, and VerifierBootstrapFailed when the tests do not even start in
  * a sandbox that no agent has touched; the interruption's reason
@@ -75,7 +75,7 @@ export async function runVerifier(
   }
 }
 
-/** What the agent changed, and what of that would run on its own. */
+/** The agent's changes, and those of them that would run on their own. */
 interface Found {
   readonly changes: readonly FileChange[];
   readonly suspects: Suspects;
@@ -98,7 +98,7 @@ class Grading {
   }
 
   async run(): Promise<VerifierRun> {
-    // A clean sandbox is made while it is found out what it is given.
+    // The clean sandbox starts while we find out which changes it gets.
     const early = this.#input.mode === "hardened" ? this.#clean() : undefined;
     early?.catch(() => undefined); // told below, unless there is something to say before
     try {
@@ -132,7 +132,7 @@ class Grading {
     return { changes, suspects, shadows };
   }
 
-  /** Runs the tests, and where what they came to may be a passing fault, once more in a clean sandbox. */
+  /** Runs the tests, and once more in a clean sandbox when their result may be a transient fault. */
   async #settle(
     clean: Sandbox | { readonly refused: string } | undefined,
   ): Promise<{ readonly run: TestRun; readonly isBrokenByAgent: boolean }> {
@@ -141,7 +141,7 @@ class Grading {
     if (!mayPass(first)) return { run: first, isBrokenByAgent: false };
     const second = await this.#attempt(await this.#clean());
     if (!couldNotStart(second)) return { run: second, isBrokenByAgent: false };
-    // On what the agent left they do not start. Do they without it?
+    // The tests do not start on the agent's work. Find out whether they start without it.
     const untouched = await this.#attempt(await this.#untouched());
     if (couldNotStart(untouched)) {
       const words = Buffer.from(untouched.files.get("stdout.txt") ?? [])
@@ -167,7 +167,7 @@ class Grading {
     }
   }
 
-  /** A sandbox in which the agent was not, with what this mode gives it of the agent's. */
+  /** A sandbox that no agent has used, with those of the agent's files that this mode gives it. */
   async #clean(): Promise<Sandbox | { readonly refused: string }> {
     const { mode, keepFiles: isKept } = this.#input;
     if (mode === "separate") return this.#withArtifacts();
@@ -181,7 +181,7 @@ class Grading {
     return next;
   }
 
-  /** In the agent's own sandbox nothing stays behind, so neither does it where that is repeated. */
+  /** The shared mode leaves no file out, so neither does its repetition in a clean sandbox. */
   async #without(): Promise<readonly string[]> {
     if (this.#input.mode === "shared") return findSuspects([], { workdir: "/", path: "" }).without;
     const { suspects, shadows } = await this.#found;
@@ -221,7 +221,7 @@ class Grading {
   }
 }
 
-/** What a second try in a clean sandbox may cure. */
+/** Whether a second try in a clean sandbox may cure the result. */
 function mayPass(run: TestRun): boolean {
   const { cause } = run.report;
   if (cause === "report_conflict" || cause === "verifier_timeout" || cause === "tests_not_placed")
@@ -229,7 +229,7 @@ function mayPass(run: TestRun): boolean {
   return run.hasBootstrapFault || (run.wasKilled && cause === "no_report" && run.report.outcome === null);
 }
 
-/** Without a report and without a reward, for a reason that is not in the tests. One with a reward of 0 has graded. */
+/** Whether there is neither report nor reward, for a reason outside the tests. A reward of 0 is a grade. */
 function couldNotStart({ report, hasBootstrapFault }: TestRun): boolean {
   return report.cause === "tests_not_placed" || (hasBootstrapFault && report.outcome === null);
 }

@@ -1,4 +1,4 @@
-// Tasks of several steps: which gate holds an episode up, and what its steps' rewards come to together (Harbor 0.26,
+// Tasks of several steps: the gate that ends an episode, and the reward of all its steps together (Harbor 0.26,
 // trial/multi_step.py: `min_reward` and `multi_step_reward_strategy`).
 import type { RewardConfig } from "../settings/grading-config.ts";
 import { earnsNothing, type VerifierReport } from "./report.ts";
@@ -6,7 +6,7 @@ import { computeReward, type Reward } from "./reward.ts";
 
 export type RewardStrategy = "mean" | "final";
 
-/** Below one of the thresholds, or without that reward, the task ends. */
+/** The task ends below one of the thresholds, or without that reward. */
 export function passesGate(
   report: VerifierReport,
   thresholds: Readonly<Record<string, number>> | undefined,
@@ -18,13 +18,13 @@ export function passesGate(
   );
 }
 
-/** Tests that gave no number of their own are held against the gates by their outcome. */
+/** Gates compare the outcome of tests that gave no number of their own. */
 function gateRewards({ rewards, outcome, cause }: VerifierReport): Readonly<Record<string, number>> {
   if (earnsNothing(cause)) return {};
   return rewards ?? (outcome === null ? {} : { reward: outcome });
 }
 
-/** Over the steps that ran. @param reports at least one */
+/** Combines the steps that ran. @param reports at least one */
 export function combineReports(
   reports: readonly { readonly name: string | undefined; readonly report: VerifierReport }[],
   strategy: RewardStrategy,
@@ -38,7 +38,7 @@ export function combineReports(
     tests: reports.flatMap(({ name, report }) =>
       report.tests.map(test => ({ ...test, name: `${name}: ${test.name}` })),
     ),
-    // What makes one step worthless says nothing of the others; their mean has counted it as 0.
+    // A cause that makes one step worthless does not concern the others; the mean has counted that step as 0.
     cause: cause === undefined || earnsNothing(cause) ? undefined : cause,
     exitCode: last.exitCode,
     durationMs: reports.reduce((sum, { report }) => sum + report.durationMs, 0),

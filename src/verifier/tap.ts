@@ -1,4 +1,4 @@
-// TAP, the Test Anything Protocol, versions 12 to 14 (https://testanything.org/tap-version-14-specification.html). Subtests
+// Reads TAP, the Test Anything Protocol, versions 12 to 14 (https://testanything.org/tap-version-14-specification.html). Subtests
 // are indented and count by the line that sums them up.
 
 import { MOST_TESTS, NAME_CHARACTERS, type TestResult } from "./report.ts";
@@ -7,7 +7,7 @@ const TEST = /^(not )?ok\b(?:\s+(\d+))?(?:\s*-)?\s*(.*)$/;
 const PLAN = /^1\.\.(\d+)/;
 const DIRECTIVE = /(?:^|\s)#\s*(skip|todo)\b/i;
 
-/** @returns undefined for what is no such report, or one with more tests than are read */
+/** @returns undefined when the file is no TAP, or has more than MOST_TESTS tests */
 export function readTap(bytes: Uint8Array): TestResult[] | undefined {
   const tests: TestResult[] = [];
   let planned: number | undefined;
@@ -25,13 +25,13 @@ export function readTap(bytes: Uint8Array): TestResult[] | undefined {
     isTap = true;
     const directive = DIRECTIVE.exec(description);
     const name = description.slice(0, directive?.index).trim() || `test ${number ?? tests.length + 1}`;
-    // A test that is still to be made work is neither passed nor failed, whatever it says.
+    // A TODO test is neither passed nor failed, whatever it says.
     const status = directive !== null ? "skipped" : not === undefined ? "passed" : "failed";
     tests.push({ name: name.slice(0, NAME_CHARACTERS), status });
     if (tests.length > MOST_TESTS) return undefined;
   }
   if (!isTap || (planned ?? 0) > MOST_TESTS) return undefined;
-  // Tests that were announced and never ran did not pass.
+  // Planned tests that never ran did not pass.
   for (let number = tests.length + 1; number <= (planned ?? 0); number++)
     tests.push({ name: `test ${number} did not run`, status: "failed" });
   return tests;

@@ -1,4 +1,4 @@
-// Tasks out of families: one goal, or two goals in one instruction.
+// Makes tasks from families: one goal, or two goals in one instruction.
 import { deriveSeed } from "../../random/seed.ts";
 import { RandomStream } from "../../random/stream.ts";
 import { FILE_FAMILIES } from "./file-families.ts";
@@ -7,7 +7,7 @@ import { HELD_OUT_FAMILIES, LOOK_FAMILIES } from "./look-families.ts";
 import { TEXT_FAMILIES } from "./text-families.ts";
 import { World, type WorldFile } from "./world.ts";
 
-/** The families that are trained on, in an order that must not change: it decides which pairs are held out. */
+/** The training families. Their order must not change, because it decides which pairs are held out. */
 export const TRAIN_FAMILIES: readonly Family[] = [...FILE_FAMILIES, ...TEXT_FAMILIES, ...LOOK_FAMILIES];
 
 export type TaskKind = "single" | "pair" | "held-out-pair" | "held-out-family";
@@ -24,7 +24,7 @@ export interface GeneratedTask {
   readonly demonstration: Commands;
 }
 
-/** How often a demonstration goes wrong; imitating perfect ones would leave reinforcement learning nothing to do. */
+/** Shares of faulty demonstrations; imitating perfect ones would leave reinforcement learning nothing to do. */
 interface DemonstrationFlaws {
   /** A goal is attempted in one of its flawed ways. */
   readonly wrong: number;
@@ -36,13 +36,13 @@ interface DemonstrationFlaws {
 
 const FLAWS: DemonstrationFlaws = { wrong: 0.3, skipped: 0.25, needlessLook: 0.15 };
 
-/** The same task for the same seed and words. */
+/** The same seed and words give the same task. */
 export function composeTask(kind: TaskKind, words: readonly string[], seed: string): GeneratedTask {
   const random = new RandomStream(deriveSeed(seed, "task"));
   const families = chooseFamilies(kind, random);
   const world = new World(words, random);
   const goals = families.map(family => family.build(world));
-  // A file that has nothing to do with the task, so that the folder's only file need not be the right one.
+  // Adds a file unrelated to the task, so that the folder's only file need not be the right one.
   if (random.chance(0.5)) world.write(world.name(".txt"), world.lines(1));
   const joint = random.pick([" Then: ", " Also: ", " "]);
   const demonstrate = new RandomStream(deriveSeed(seed, "demonstration"));

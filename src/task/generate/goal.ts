@@ -1,5 +1,4 @@
-// What a family makes of a world: one goal with its instruction, ways to reach it, ways to miss it, and the checks
-// that tell them apart.
+// A family's goal in a world: its instruction, ways to reach it, ways to miss it, and the checks that tell them apart.
 import type { World } from "./world.ts";
 
 /** Commands, one per turn. */
@@ -21,9 +20,9 @@ interface Goal {
 
 export interface Family {
   readonly name: string;
-  /** The instruction alone does not say enough: something has to be read from the sandbox first. */
+  /** The instruction does not say enough: the agent has to read something from the sandbox first. */
   readonly looks: boolean;
-  /** Needs that no other file of its ending lies around, so it does not go together with families that write some. */
+  /** The goal allows no other file of its ending, so it does not combine with families that write some. */
   readonly needsLoneFile?: boolean;
   readonly writesOtherEndings?: boolean;
   readonly build: (world: World) => Goal;

@@ -1,7 +1,7 @@
 // Families whose instruction does not say enough: the agent has to read a file or list the folder before it can act.
 import { contains, type Family, hasLine, isFile, isFolder, isGone, together } from "./goal.ts";
 
-/** Endings by which a lone file is found. */
+/** Endings of a lone file that the agent has to find. */
 const LONE_ENDINGS = ["csv", "log", "json", "md"];
 /** A misspelt command and the right one. */
 const TYPOS = [

@@ -1,5 +1,5 @@
-// The pools of generated tasks. What is trained on, what settings are chosen by, and what results are claimed on share
-// no name; held-out pools share not even the combination or the family.
+// The pools of generated tasks. Pools for training, for choosing settings and for claiming results share no name;
+// held-out pools do not even share the combination or the family.
 import { deriveSeed } from "../../random/seed.ts";
 import { RandomStream } from "../../random/stream.ts";
 import { composeTask, type GeneratedTask, type TaskKind } from "./compose.ts";
@@ -20,11 +20,11 @@ interface PoolPlan {
   /** Kinds in turn; a pool of n tasks takes the first n of the repeated list. */
   readonly kinds: readonly TaskKind[];
   readonly words: () => readonly string[];
-  /** Number of tasks when none is asked for. */
+  /** Default number of tasks. */
   readonly count: number;
 }
 
-/** Invented words take this share of the names that are trained on. */
+/** Share of invented words among the names of training tasks. */
 const INVENTED_SHARE = 0.7;
 const INVENTED_COUNT = 6000;
 

@@ -1,4 +1,4 @@
-// A tar archive (ustar) with one small text file, the same bytes for the same input.
+// Makes a tar archive (ustar) of one small text file. The same input gives the same bytes.
 const BLOCK = 512;
 
 export function tarOf(name: string, text: string): Uint8Array {

@@ -1,7 +1,7 @@
 // Names that generated tasks use for files, folders and content. The three lists share no word, so that a pool's names
 // were never seen in another.
 
-/** Words of tasks that are trained on. */
+/** Words of training tasks. */
 export const TRAIN_WORDS: readonly string[] = split(`
   acorn alder almond alpaca amber anchor anvil apricot arena arrow artist ash aspen attic autumn axle
   badge badger bagel bakery bamboo banana barley barn barrel basket bass bat beam bean beech beet bell
@@ -31,7 +31,7 @@ export const TRAIN_WORDS: readonly string[] = split(`
   wizard wonder wool wren yam yard yolk zephyr zinc
 `);
 
-/** Words of the pool on which settings are chosen. */
+/** Words of the pool for choosing settings. */
 export const DEVELOPMENT_WORDS: readonly string[] = split(`
   arch banjo banner basin bear blossom bone box bracket brass brook camp candle cane canoe cape cargo
   carol chalk chimney cloud cocoa comet condor copper cork cream creek crest cricket crow crystal diary
@@ -43,7 +43,7 @@ export const DEVELOPMENT_WORDS: readonly string[] = split(`
   trumpet turnip violin walrus wax wick wind window wine wing wolf wombat wood
 `);
 
-/** Words of the pools on which results are claimed. */
+/** Words of the pools for claiming results. */
 export const HELD_OUT_WORDS: readonly string[] = split(`
   album apple apron armor atlas avocado basil beacon bead beaver beetle book boot border bottle boulder
   breeze broom brush bugle bulb bull bunker burrow cabbage cabin camera candy canyon caramel card carpet

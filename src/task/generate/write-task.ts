@@ -1,4 +1,4 @@
-// A generated task as a Harbor folder.
+// Writes a generated task as a Harbor folder.
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { stringify } from "smol-toml";
