@@ -1,5 +1,6 @@
 // Reads objects that may be missing or broken. People want a report most when something went wrong, so one bad object
 // costs its own place in the report and no more.
+import pLimit from "p-limit";
 import type { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import { parseJson } from "../store/json.ts";
@@ -39,13 +40,9 @@ export async function readOptional<Schema extends z.ZodType>(
 const AT_ONCE = 32;
 
 /** Maps items a few at a time and keeps their order. */
-export async function mapSome<Item, Result>(
+export function mapSome<Item, Result>(
   items: readonly Item[],
   work: (item: Item) => Promise<Result>,
 ): Promise<Result[]> {
-  const results: Result[] = [];
-  for (let start = 0; start < items.length; start += AT_ONCE) {
-    results.push(...(await Promise.all(items.slice(start, start + AT_ONCE).map(work))));
-  }
-  return results;
+  return pLimit(AT_ONCE).map(items, work);
 }

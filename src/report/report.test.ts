@@ -1,17 +1,25 @@
-import { cpSync, readdirSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { HOSTILE_TEXTS } from "../../test/report/hostile-texts.ts";
 import { makeRun, type RunOptions, type Texts } from "../../test/report/make-run.ts";
 import { scanMarkup } from "../../test/report/scan-markup.ts";
-import { temporaryStore } from "../../test/store/temporary-store.ts";
 import { InputError } from "../failure/errors.ts";
+import { openFileStore } from "../store/file-store.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { makeReport } from "./report.ts";
 
+const folder = mkdtempSync(join(tmpdir(), "t1-report-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function newStore(): Promise<ObjectStore> {
+  return openFileStore(mkdtempSync(join(folder, "store-")));
+}
+
 async function storeOf(options: RunOptions): Promise<ObjectStore> {
-  const store = await temporaryStore();
+  const store = await newStore();
   await makeRun(store, "r", options);
   return store;
 }
@@ -34,9 +42,12 @@ const ATTRIBUTES =
     " ",
   );
 
-describe("a report", () => {
+/** One run for the tests that only read it. */
+const whole = storeOf({ evaluated: [0, 4], episodes: 8 });
+
+describe.concurrent("a report", () => {
   it("shows a run: curves, times, groups, evaluations, episodes with their tokens", async () => {
-    const { text, ...counts } = await reportOf({ evaluated: [0, 4], episodes: 8 });
+    const { text, ...counts } = await makeReport(await whole, "r");
     expect(counts).toMatchObject({
       iterationCount: 4,
       evaluationCount: 2,
@@ -67,7 +78,7 @@ describe("a report", () => {
   });
 
   it("writes the change of a group with an interval that is no mirror image", async () => {
-    const { text } = await reportOf({ evaluated: [], episodes: 8 });
+    const { text } = await makeReport(await whole, "r");
     const { text: shown } = scanMarkup(text);
     expect(shown).toMatch(/[+−]\d+\.\d \[[+−]\d+, [+−]\d+\]/);
     expect(shown).not.toContain("±");
@@ -75,9 +86,9 @@ describe("a report", () => {
 
   it("tells apart two evaluations of one name, and gives one task no interval", async () => {
     const store = await storeOf({ evaluated: [0, 4], episodes: 8 });
-    const folder = fileURLToPath(`${store.url}/runs/r/evaluations`);
-    for (const name of readdirSync(folder))
-      cpSync(join(folder, name), join(folder, name.replace(/-x1$/, "-x3")), { recursive: true });
+    const evaluations = fileURLToPath(`${store.url}/runs/r/evaluations`);
+    for (const name of readdirSync(evaluations))
+      cpSync(join(evaluations, name), join(evaluations, name.replace(/-x1$/, "-x3")), { recursive: true });
     const { text: shown } = scanMarkup((await makeReport(store, "r")).text);
     expect(shown).toContain("held-out, 1 per task");
     expect(shown).toContain("held-out, 3 per task");
@@ -85,8 +96,7 @@ describe("a report", () => {
   });
 
   it("is the same twice", async () => {
-    const store = await storeOf({ iterations: 1, evaluated: [0, 1] });
-    expect((await makeReport(store, "r")).text).toBe((await makeReport(store, "r")).text);
+    expect((await makeReport(await whole, "r")).text).toBe((await makeReport(await whole, "r")).text);
   });
 
   it.each(Object.entries(HOSTILE_TEXTS))(
@@ -181,6 +191,6 @@ describe("a report", () => {
   });
 
   it("is refused for a run that is not there", async () => {
-    await expect(makeReport(await temporaryStore(), "r")).rejects.toThrow(InputError);
+    await expect(makeReport(await newStore(), "r")).rejects.toThrow(InputError);
   });
 });

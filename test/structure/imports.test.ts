@@ -30,7 +30,7 @@ function cruise(planted: Readonly<Record<string, string>>): {
 }
 
 describe("import rules", () => {
-  it("find a planted import upwards, a room without a place and a cycle", () => {
+  it("find an import upwards, a room without a place, a cycle, and adapters that are imported", () => {
     const { status, output } = cruise({
       "src/tensor/up.ts": 'import { x } from "../cli/x.ts";\nexport const y = x;\n',
       "src/cli/x.ts": "export const x = 1;\n",
@@ -38,21 +38,15 @@ describe("import rules", () => {
       "src/model/uses.ts": 'import { z } from "../utils/anything.ts";\nexport const w = z;\n',
       "src/store/a.ts": 'import { b } from "./b.ts";\nexport const a = b;\n',
       "src/store/b.ts": 'import { a } from "./a.ts";\nexport const b = a;\n',
-    });
-    expect(status).not.toBe(0);
-    expect(output).toContain("no-upward-import-from-tensor: src/tensor/up.ts → src/cli/x.ts");
-    expect(output).toContain("room-without-a-place: src/model/uses.ts → src/utils/anything.ts");
-    expect(output).toContain("no-cycles");
-  });
-
-  it("find adapters that are imported, and a deployment that reaches into them", () => {
-    const { status, output } = cruise({
       "src/rollout/x.ts": 'import { z } from "../../lambdas/plan/handler.ts";\nexport const x = z;\n',
       "lambdas/plan/handler.ts": "export const z = 1;\n",
       "infra/stack.ts": 'import { z } from "../lambdas/plan/handler.ts";\nexport const y = z;\n',
       "src/store/cdk.ts": 'import { App } from "aws-cdk-lib";\nexport const app = new App();\n',
     });
     expect(status).not.toBe(0);
+    expect(output).toContain("no-upward-import-from-tensor: src/tensor/up.ts → src/cli/x.ts");
+    expect(output).toContain("room-without-a-place: src/model/uses.ts → src/utils/anything.ts");
+    expect(output).toContain("no-cycles");
     expect(output).toContain("adapters-are-not-imported: src/rollout/x.ts");
     expect(output).toContain("deployment-and-adapters-apart: infra/stack.ts");
     expect(output).toContain("src-knows-no-cdk: src/store/cdk.ts");
