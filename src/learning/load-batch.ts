@@ -4,14 +4,19 @@ import type { ClosedEpisode, ClosedPhase } from "../run/records.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { readHashed } from "../store/read-hashed.ts";
 import type { TrainingEpisode } from "../training/episode.ts";
-import { decodeChunks } from "../trajectory/chunk.ts";
+import { type Chunk, decodeChunks } from "../trajectory/chunk.ts";
 
-/** Chunks that are not to be trained, and episodes that have no other, are left out. */
+export interface LoadedEpisode extends TrainingEpisode {
+  /** All chunks in their order, which the audit reads: those that are trained may be forks of those that are not. */
+  readonly recorded: readonly Chunk[];
+}
+
+/** Loads the closed episodes. `chunks` are those that are trained; an episode without any is left out. */
 export async function loadBatch(
   store: ObjectStore,
   phase: PhasePrefix,
   closed: ClosedPhase,
-): Promise<TrainingEpisode[]> {
+): Promise<LoadedEpisode[]> {
   const loaded = await Promise.all(closed.episodes.map(entry => loadEpisode(store, phase, entry)));
   return loaded.filter(episode => episode.chunks.length > 0);
 }
@@ -20,10 +25,10 @@ async function loadEpisode(
   store: ObjectStore,
   phase: PhasePrefix,
   entry: ClosedEpisode,
-): Promise<TrainingEpisode> {
+): Promise<LoadedEpisode> {
   const { episode, attempt, endReason, reward, arraysSha256 } = entry;
   const id = `${episode}`;
-  if (arraysSha256 === undefined) return { id, chunks: [], endReason, reward };
+  if (arraysSha256 === undefined) return { id, chunks: [], recorded: [], endReason, reward };
   const key = arraysKey(attemptPrefix(episodePrefix(phase, episode), attempt));
   const body = await readHashed(
     store,
@@ -31,6 +36,6 @@ async function loadEpisode(
     arraysSha256,
     "a trajectory changed after its iteration was closed; nothing was trained",
   );
-  const chunks = decodeChunks(body, key).filter(chunk => !chunk.untrained);
-  return { id, chunks, endReason, reward };
+  const recorded = decodeChunks(body, key);
+  return { id, chunks: recorded.filter(chunk => !chunk.untrained), recorded, endReason, reward };
 }

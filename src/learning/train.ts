@@ -34,7 +34,7 @@ import { Network, type NetworkState, type Sessions } from "../training/onnx/netw
 import { type PpoNetworks, trainPpo } from "../training/onnx/train-ppo.ts";
 import { trainSft } from "../training/onnx/train-sft.ts";
 import { decodeNetworkState, encodeNetworkState } from "../training/optimizer-file.ts";
-import { auditChunk, type ChunkAudit } from "../trajectory/audit.ts";
+import { auditEpisode, type ChunkAudit } from "../trajectory/audit.ts";
 import { loadBatch } from "./load-batch.ts";
 import { AuditRecord, IterationMetrics } from "./metrics.ts";
 
@@ -95,7 +95,8 @@ async function trainVersion(
   const policy = await readModel(folder, "language");
   const actor = new Network(await readOptimizer(store, run, iteration, ACTOR_FILE, policy, "language"));
   const layout = config.kind === "sft" ? undefined : routeLayout(policy.config);
-  const audits = episodes.flatMap(episode => episode.chunks).map(chunk => auditChunk(chunk, layout));
+  const { policyVersion } = closed;
+  const audits = episodes.flatMap(({ recorded }) => auditEpisode(recorded, { layout, policyVersion }));
   const storedCritic =
     config.kind === "sft" ? undefined : await readCritic(store, run, iteration, { folder, model: policy });
   const critic = storedCritic && new Network(storedCritic.state);

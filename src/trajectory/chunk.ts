@@ -37,7 +37,7 @@ export interface Turn {
   readonly receipt: Uint8Array;
 }
 
-const FORMAT = "t1-trajectory-1";
+const FORMAT = "t1-trajectory-2";
 const Metadata = z.object({
   format: z.literal(FORMAT),
   /** Routes count MoE layers; readers that want hidden layers insert the dense ones. Left out without routes. */

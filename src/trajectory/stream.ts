@@ -4,7 +4,7 @@ import { InvariantError } from "../failure/errors.ts";
 import type { Chunk, Turn } from "./chunk.ts";
 import { concatRoutes, type RouteLayout, type Routes } from "./routes.ts";
 
-/** What a stream takes from a sampler's answer. */
+/** The parts of a sampler's answer that a stream keeps. */
 interface SampledAnswer {
   readonly tokens: Int32Array;
   readonly logProbs: Float32Array;
@@ -14,9 +14,11 @@ interface SampledAnswer {
 }
 
 export class TokenStream {
-  readonly #tokens: number[] = [];
-  readonly #mask: number[] = [];
-  readonly #logProbs: number[] = [];
+  // Room of which the first `#length` entries are used; the rest of mask and log-probs is 0.
+  #tokens = new Int32Array(256);
+  #mask = new Uint8Array(256);
+  #logProbs = new Float32Array(256);
+  #length = 0;
   readonly #routes: Routes[] = [];
   readonly #turns: Turn[] = [];
   /** Pieces of routes that a fork took over from the stream it came from. */
@@ -24,8 +26,8 @@ export class TokenStream {
   #routesHeld = 0;
 
   /**
-   * A stream of its own that goes on after the first `turnCount` answers of this one. To it they are given: they are
-   * trained where they were sampled, and only there.
+   * A new stream that goes on after the first `turnCount` answers of this one. Those answers count as given there: they
+   * are trained where they were sampled, and only there.
    */
   fork(turnCount: number): TokenStream {
     const last = this.#turns[turnCount - 1];
@@ -36,7 +38,7 @@ export class TokenStream {
       });
     }
     const fork = new TokenStream();
-    fork.appendGiven(this.#tokens.slice(0, last.end));
+    fork.appendGiven(this.#tokens.subarray(0, last.end));
     const held = this.#routes.length === 0 ? 0 : this.#routesBefore + turnCount;
     fork.#routes.push(...this.#routes.slice(0, held));
     fork.#routesBefore = held;
@@ -50,7 +52,7 @@ export class TokenStream {
   }
 
   get length(): number {
-    return this.#tokens.length;
+    return this.#length;
   }
 
   /** Positions that the answers so far have computed. Routes of the next answer, where there are any, start there. */
@@ -58,22 +60,21 @@ export class TokenStream {
     return this.#routesHeld;
   }
 
+  /** A copy. */
   tokens(): Int32Array {
-    return Int32Array.from(this.#tokens);
+    return this.#tokens.slice(0, this.#length);
   }
 
-  /** Adds what the policy did not choose: prompt, observation, template glue. */
-  appendGiven(tokens: readonly number[]): void {
-    for (const token of tokens) {
-      this.#tokens.push(token);
-      this.#mask.push(0);
-      this.#logProbs.push(0);
-    }
+  /** Adds tokens that the policy did not choose: prompt, observation, template glue. */
+  appendGiven(tokens: ArrayLike<number>): void {
+    this.#makeRoom(tokens.length);
+    this.#tokens.set(tokens, this.#length);
+    this.#length += tokens.length;
   }
 
   /** Adds an answer of the sampler to the stream it was asked with. */
   appendSampled({ tokens, logProbs, routes, policyVersion, receipt }: SampledAnswer): void {
-    const start = this.#tokens.length;
+    const start = this.#length;
     const end = start + tokens.length;
     if (tokens.length === 0 || tokens.length !== logProbs.length) {
       throw new InvariantError("an answer needs one log-prob per token", {
@@ -89,11 +90,11 @@ export class TokenStream {
       });
     }
     this.#turns.push({ start, end, routesStart: this.#routesHeld, policyVersion, receipt });
-    tokens.forEach((token, index) => {
-      this.#tokens.push(token);
-      this.#mask.push(1);
-      this.#logProbs.push(logProbs[index]);
-    });
+    this.#makeRoom(tokens.length);
+    this.#tokens.set(tokens, start);
+    this.#mask.fill(1, start, end);
+    this.#logProbs.set(logProbs, start);
+    this.#length = end;
     if (routes !== undefined) this.#routes.push(routes);
     this.#routesHeld = end - 1;
   }
@@ -109,11 +110,24 @@ export class TokenStream {
     if (layout === undefined && this.#routes.length > 0)
       throw new InvariantError("routes without a model that has experts", { pieces: this.#routes.length });
     return {
-      tokens: Int32Array.from(this.#tokens.slice(0, end)),
-      mask: Uint8Array.from(this.#mask.slice(0, end)),
-      logProbs: Float32Array.from(this.#logProbs.slice(0, end)),
+      tokens: this.#tokens.slice(0, end),
+      mask: this.#mask.slice(0, end),
+      logProbs: this.#logProbs.slice(0, end),
       ...(layout && { routes: concatRoutes(this.#routes, layout) }),
-      turns: this.#turns,
+      turns: [...this.#turns],
     };
+  }
+
+  #makeRoom(count: number): void {
+    const needed = this.#length + count;
+    if (needed <= this.#tokens.length) return;
+    const room = Math.max(needed, 2 * this.#tokens.length);
+    const old = { tokens: this.#tokens, mask: this.#mask, logProbs: this.#logProbs };
+    this.#tokens = new Int32Array(room);
+    this.#mask = new Uint8Array(room);
+    this.#logProbs = new Float32Array(room);
+    this.#tokens.set(old.tokens);
+    this.#mask.set(old.mask);
+    this.#logProbs.set(old.logProbs);
   }
 }

@@ -1,12 +1,15 @@
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { auditChunk } from "./audit.ts";
+import { auditEpisode } from "./audit.ts";
 import { type Chunk, decodeChunks, encodeChunks } from "./chunk.ts";
+import { PrefixHashes } from "./prefix-hashes.ts";
 import { computeReceipt } from "./receipt.ts";
-import { allocateRoutes, assertRoutes, type RouteLayout, sliceRoutes } from "./routes.ts";
+import { allocateRoutes, assertRoutes, type RouteLayout, type Routes, sliceRoutes } from "./routes.ts";
 import { TokenStream } from "./stream.ts";
 
 const LAYOUT: RouteLayout = { layerCount: 3, expertsPerToken: 2, expertCount: 8 };
+const EXPECTED = { layout: LAYOUT, policyVersion: 5 };
 
 interface Answer {
   readonly given: readonly number[];
@@ -20,21 +23,26 @@ function streamOf(answers: readonly Answer[], layout = LAYOUT): Chunk {
   return stream.finish(layout);
 }
 
-function play(stream: TokenStream, { given, sampled }: Answer, layout: RouteLayout): void {
+function play(stream: TokenStream, { given, sampled }: Answer, layout: RouteLayout | undefined): void {
   stream.appendGiven(given);
   const prompt = stream.tokens();
   const tokens = Int32Array.from(sampled, ([token]) => token);
   const logProbs = Float32Array.from(sampled, ([, logProb]) => logProb);
   const first = stream.routesHeld;
-  const routes = allocateRoutes(prompt.length + tokens.length - 1 - first, layout);
+  const routes = layout && routesFrom(first, prompt.length + tokens.length - 1 - first, layout);
+  const answer = { tokens, logProbs, routes, policyVersion: 5 };
+  stream.appendSampled({ ...answer, receipt: computeReceipt({ ...answer, prompt, sampled: tokens }) });
+}
+
+function routesFrom(first: number, rowCount: number, layout: RouteLayout): Routes {
+  const routes = allocateRoutes(rowCount, layout);
   const { layerCount, expertsPerToken: k, expertCount } = layout;
   for (let i = 0; i < routes.ids.length; i++) {
     const row = first + Math.floor(i / (layerCount * k));
     const layer = Math.floor(i / k) % layerCount;
     routes.ids[i] = (row * 3 + layer + (i % k)) % expertCount;
   }
-  const receipt = computeReceipt({ prompt, sampled: tokens, logProbs, routes, policyVersion: 5 });
-  stream.appendSampled({ tokens, logProbs, routes, policyVersion: 5, receipt });
+  return routes;
 }
 
 const token = fc.integer({ min: 0, max: 400 });
@@ -97,7 +105,7 @@ describe("token stream", () => {
 });
 
 describe("a fork of a stream", () => {
-  it("takes over the tokens and routes of the first answers as given ones, and passes the audit by itself", () => {
+  it("takes over the tokens and routes of the first answers as given ones, and passes the audit beside the stream it came from", () => {
     fc.assert(
       fc.property(answers, answers, fc.nat(), (list, more, pick) => {
         const stream = new TokenStream();
@@ -110,11 +118,13 @@ describe("a fork of a stream", () => {
         for (const answer of more) play(again, answer, LAYOUT);
         expect(stream.finish(LAYOUT)).toEqual(whole);
         const start = whole.turns[turnCount - 1].end;
-        for (const chunk of [fork.finish(LAYOUT), again.finish(LAYOUT)]) {
+        const forks = [fork.finish(LAYOUT), again.finish(LAYOUT)];
+        for (const chunk of forks) {
           expect([...chunk.tokens.subarray(0, start)]).toEqual([...whole.tokens.subarray(0, start)]);
           expect(chunk.mask.subarray(0, start).indexOf(1)).toBe(-1);
-          expect(auditChunk(chunk, LAYOUT).receiptCount).toBe(more.length);
         }
+        const receipts = auditEpisode([whole, ...forks], EXPECTED).map(({ receiptCount }) => receiptCount);
+        expect(receipts).toEqual([list.length, more.length, more.length]);
       }),
     );
   });
@@ -149,36 +159,134 @@ describe("stored chunks", () => {
     routes.ids[0] = 300;
     expect(routes.ids[0]).toBe(300);
   });
+});
 
-  it("fail the audit after any single change to a token id, log-prob, route or policy version", () => {
+describe("the audit of an episode", () => {
+  /** A stream, a fork of it and a fork of that: what a summary records. */
+  const episode = (list: readonly Answer[], more: readonly Answer[], pick: number, layout?: RouteLayout) => {
+    const stream = new TokenStream();
+    for (const answer of list) play(stream, answer, layout);
+    const fork = stream.fork(1 + (pick % list.length));
+    for (const answer of more) play(fork, answer, layout);
+    const again = fork.fork(1);
+    for (const answer of more) play(again, answer, layout);
+    return [stream, fork, again].map(each => each.finish(layout));
+  };
+  const layouts = fc.constantFrom(LAYOUT, { ...LAYOUT, expertCount: 300 }, undefined);
+  const refusal =
+    /receipt does not match|twice in a row|does not exist|do not tile|another policy|mask differs|not finite, or not 0|equal those of no earlier chunk/;
+
+  it("finds any single bit that is changed in any array of any chunk, also in rows that a fork took over", () => {
     fc.assert(
       fc.property(
         answers,
+        answers,
         fc.nat(),
-        fc.constantFrom("tokens", "logProbs", "routes", "version"),
-        (list, place, what) => {
-          const chunk = streamOf(list);
-          const whole = auditChunk(chunk, LAYOUT);
-          expect(whole.receiptCount).toBe(list.length);
-          const bad = decodeChunks(encodeChunks([chunk], LAYOUT), "x")[0];
-          const sampled = [...chunk.mask.keys()].filter(at => chunk.mask[at] === 1);
-          if (what === "tokens") bad.tokens[place % bad.tokens.length] ^= 1;
-          if (what === "logProbs") bad.logProbs[sampled[place % sampled.length]] -= 1e-3;
-          if (what === "routes" && bad.routes) bad.routes.ids[place % bad.routes.ids.length] ^= 1;
-          const changed =
-            what === "version"
-              ? { ...bad, turns: bad.turns.map(turn => ({ ...turn, policyVersion: 6 })) }
-              : bad;
-          expect(() => auditChunk(changed, LAYOUT)).toThrow(/receipt does not match|twice in a row/);
+        layouts,
+        fc.nat(),
+        fc.nat(7),
+        (list, more, pick, layout, at, bit) => {
+          const chunks = episode(list, more, pick, layout);
+          const expected = { layout, policyVersion: 5 };
+          expect(auditEpisode(chunks, expected)).toHaveLength(3);
+          const file = encodeChunks(chunks, layout);
+          // The file is a header of JSON, whose length its first eight bytes say, and then nothing but the arrays.
+          const first = 8 + Number(Buffer.from(file.buffer, file.byteOffset).readBigUInt64LE(0));
+          file[first + (at % (file.length - first))] ^= 1 << bit;
+          expect(() => auditEpisode(decodeChunks(file, "x"), expected)).toThrow(refusal);
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+
+  it("finds a chunk whose turns leave something out, and one of another policy", () => {
+    const chunk = streamOf([
+      { given: [1], sampled: [[2, -1]] },
+      { given: [3], sampled: [[4, -1]] },
+    ]);
+    const [first, second] = chunk.turns;
+    const audit = (changes: Partial<Chunk>) => () => auditEpisode([{ ...chunk, ...changes }], EXPECTED);
+    expect(audit({ turns: [first] })).toThrow("do not tile");
+    expect(audit({ turns: [second] })).toThrow("equal those of no earlier chunk");
+    expect(audit({ turns: [] })).toThrow("do not tile");
+    expect(audit({ turns: [first, second, second] })).toThrow("do not tile");
+    expect(audit({ turns: [second, first] })).toThrow("do not tile");
+    expect(audit({ routes: undefined })).toThrow("routes are missing");
+    expect(() => auditEpisode([chunk], { ...EXPECTED, policyVersion: 6 })).toThrow(
+      "chunk 0: sampled from another policy than the closed list says",
+    );
+    expect(() => auditEpisode([chunk], { ...EXPECTED, layout: { ...LAYOUT, layerCount: 4 } })).toThrow(
+      "routes of another model",
+    );
+    expect(audit({})).not.toThrow();
+  });
+
+  it("finds a fork whose parent is not there, or is another one", () => {
+    const one: Answer = { given: [1], sampled: [[2, -1]] };
+    const [parent, fork] = episode([one], [{ given: [3], sampled: [[4, -1]] }], 0, LAYOUT);
+    expect(() => auditEpisode([parent, fork], EXPECTED)).not.toThrow();
+    expect(() => auditEpisode([fork], EXPECTED)).toThrow("equal those of no earlier chunk");
+    expect(() => auditEpisode([fork, parent], EXPECTED)).toThrow("equal those of no earlier chunk");
+    const other = streamOf([{ given: [9], sampled: [[2, -1]] }]);
+    expect(() => auditEpisode([other, fork], EXPECTED)).toThrow("equal those of no earlier chunk");
+  });
+
+  it.each([Number.NaN, Number.NEGATIVE_INFINITY])(
+    "finds a log-prob of %s, whatever its receipt says",
+    value => {
+      const chunk = streamOf([{ given: [1, 2], sampled: [[3, value]] }]);
+      expect(() => auditEpisode([chunk], EXPECTED)).toThrow(/not finite, .*logProb=/);
+    },
+  );
+});
+
+describe("a receipt", () => {
+  it("is the same whatever was hashed of the stream before, and another one for any other prompt", () => {
+    const length = fc.integer({ min: 1, max: 1200 });
+    fc.assert(
+      fc.property(
+        fc.array(length, { minLength: 1, maxLength: 5 }),
+        fc.nat(),
+        fc.boolean(),
+        (lengths, at, turns) => {
+          const prefixes = new PrefixHashes();
+          for (const count of turns ? lengths.sort((a, b) => a - b) : lengths) {
+            const prompt = Int32Array.from({ length: count }, (_, index) => index * 7);
+            const rest = { sampled: Int32Array.of(1), logProbs: Float32Array.of(-1), policyVersion: 0 };
+            const fresh = computeReceipt({ prompt, ...rest });
+            expect(computeReceipt({ prompt, ...rest }, prefixes)).toEqual(fresh);
+            const other = prompt.with(at % count, -1);
+            expect(computeReceipt({ prompt: other, ...rest }, prefixes)).toEqual(
+              computeReceipt({ prompt: other, ...rest }),
+            );
+            expect(computeReceipt({ prompt: other, ...rest })).not.toEqual(fresh);
+          }
         },
       ),
     );
   });
 
-  it("fail the audit when the loss mask was widened", () => {
-    const chunk = streamOf([{ given: [1, 2], sampled: [[3, -1]] }]);
-    chunk.mask[1] = 1;
-    expect(() => auditChunk(chunk, LAYOUT)).toThrow("loss mask differs");
+  it("covers these bytes, by hand: header, chain of full blocks of 256 ids, the ids behind them, and the answer", () => {
+    const prompt = Int32Array.from({ length: 600 }, (_, index) => index);
+    const sha = (...parts: readonly (Uint8Array | Int32Array | Float32Array)[]) => {
+      const hash = createHash("sha256");
+      for (const part of parts) hash.update(part);
+      return new Uint8Array(hash.digest());
+    };
+    const one = sha(new Uint8Array(32), prompt.subarray(0, 256));
+    const two = sha(one, prompt.subarray(256, 512));
+    const routes = { rowCount: 1, layerCount: 1, expertsPerToken: 2, ids: Uint8Array.of(4, 5) };
+    const turn = {
+      prompt,
+      sampled: Int32Array.of(7, 8),
+      logProbs: Float32Array.of(-1, -2),
+      routes,
+      policyVersion: 3,
+    };
+    const header = Int32Array.of(2, 3, 600, 2, 2, 1, 1, 2, 1);
+    const tail = prompt.subarray(512);
+    expect(computeReceipt(turn)).toEqual(sha(header, two, tail, turn.sampled, turn.logProbs, routes.ids));
   });
 });
 
@@ -213,5 +321,35 @@ describe("routes", () => {
     const routes = allocateRoutes(7, LAYOUT);
     expect(sliceRoutes(routes, 0, 4).rowCount).toBe(4);
     expect(() => sliceRoutes(routes, 3, 9)).toThrow("out of range");
+  });
+
+  it("are found wrong by four ids at a time exactly where one id at a time finds them wrong", () => {
+    const row = fc.uniqueArray(fc.nat(255), { minLength: 8, maxLength: 8 });
+    const experts = fc.constantFrom(8, 9, 64, 127, 128, 129, 200, 255, 256);
+    fc.assert(
+      fc.property(
+        fc.array(row, { minLength: 1, maxLength: 4 }),
+        experts,
+        fc.nat(),
+        fc.nat(7),
+        (list, E, at, from) => {
+          const layout = { layerCount: 1, expertsPerToken: 8, expertCount: E };
+          const ids = list.flat();
+          const isRight = (all: readonly number[]) =>
+            all.every((id, place) => id < E && all.indexOf(id, place - (place % 8)) === place);
+          const check = (all: readonly number[]) => () =>
+            assertRoutes(rows([...all], layout), list.length + 1, layout);
+          if (isRight(ids)) expect(check(ids)).not.toThrow();
+          else expect(check(ids)).toThrow("does not exist");
+          const folded = list.flatMap(one => one.map((_, place) => (one[0] + place) % E));
+          expect(check(folded)).not.toThrow();
+          const place = at % ids.length;
+          const other = place - (place % 8) + from;
+          const doubled = folded.with(place, folded[other]);
+          if (other === place) expect(check(doubled)).not.toThrow();
+          else expect(check(doubled)).toThrow("twice in a row");
+        },
+      ),
+    );
   });
 });

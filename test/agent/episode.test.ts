@@ -12,7 +12,7 @@ import { deriveSeed } from "../../src/random/seed.ts";
 import type { Sampler } from "../../src/sampler/sampler.ts";
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 import type { Sandbox, SandboxProvider } from "../../src/sandbox/sandbox.ts";
-import { auditChunk } from "../../src/trajectory/audit.ts";
+import { auditEpisode } from "../../src/trajectory/audit.ts";
 
 const TEMPLATE =
   "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
@@ -122,7 +122,7 @@ describe.concurrent("episode", () => {
   it("records one append-only stream that its audit accepts, ending with the last sampled token", async () => {
     const { chunks } = await play(["echo x"]);
     const [chunk] = chunks;
-    expect(auditChunk(chunk, undefined).receiptCount).toBe(2);
+    expect(auditEpisode(chunks, { layout: undefined, policyVersion: 0 })[0].receiptCount).toBe(2);
     expect(chunk.mask.at(-1)).toBe(1);
     expect(tokenizer.decode(chunk.tokens)).toBe(
       "<|im_start|>user\nDo it.<|im_end|>\n<|im_start|>assistant\necho x<|im_end|>\n<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\ndone<|im_end|>",

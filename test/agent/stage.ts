@@ -8,7 +8,7 @@ import { trainTokenizer } from "../../src/model/train-tokenizer.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 import type { Sandbox, SandboxProvider } from "../../src/sandbox/sandbox.ts";
-import { auditChunk } from "../../src/trajectory/audit.ts";
+import { auditEpisode } from "../../src/trajectory/audit.ts";
 import { LAYOUT, type Line, type ScriptedSampler, scriptedSampler } from "./scripted-sampler.ts";
 
 /** In the manner of Qwen3's: tools in the system message, responses to calls in user turns of their own form. */
@@ -106,7 +106,7 @@ export class Stage implements AsyncDisposable {
     };
     try {
       const outcome = await runEpisode(setup, { sampler, sandbox });
-      auditEpisode(outcome, sampler);
+      assertRecorded(outcome, sampler);
       const { stdout } = await sandbox.exec(after, { timeoutMs: 10_000 });
       return { ...outcome, sampler, after: Buffer.from(stdout.head).toString() };
     } finally {
@@ -120,11 +120,11 @@ export class Stage implements AsyncDisposable {
 }
 
 /** @throws when a token that was sampled is not, as it was, where the record has it */
-function auditEpisode({ chunks, transcript }: EpisodeOutcome, { generations }: ScriptedSampler): void {
+function assertRecorded({ chunks, transcript }: EpisodeOutcome, { generations }: ScriptedSampler): void {
   const turns = chunks.flatMap(chunk => chunk.turns.map(turn => ({ chunk, turn })));
   if (turns.length !== generations.length || transcript.length !== generations.length)
     throw new Error(`${generations.length} answers, ${turns.length} turns, ${transcript.length} records`);
-  for (const chunk of chunks) auditChunk(chunk, LAYOUT);
+  auditEpisode(chunks, { layout: LAYOUT, policyVersion: 3 });
   turns.forEach(({ chunk, turn }, index) => {
     const recorded = [...chunk.tokens.subarray(turn.start, turn.end)].join();
     const { start, end, answer } = transcript[index];

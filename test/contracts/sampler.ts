@@ -5,7 +5,7 @@ import { routeLayout } from "../../src/model/routing.ts";
 import { deriveSeed } from "../../src/random/seed.ts";
 import { RandomStream } from "../../src/random/stream.ts";
 import type { GenerateRequest, Generation, PolicyReference, Sampler } from "../../src/sampler/sampler.ts";
-import { auditChunk } from "../../src/trajectory/audit.ts";
+import { auditEpisode } from "../../src/trajectory/audit.ts";
 import { computeReceipt } from "../../src/trajectory/receipt.ts";
 import { TokenStream } from "../../src/trajectory/stream.ts";
 import type { StoredPolicies } from "../sampler/policies.ts";
@@ -90,7 +90,8 @@ export function samplerContract(underTest: () => SamplerUnderTest): void {
         stream.appendGiven(draw(2));
       }
       const layout = routeLayout(model);
-      expect(auditChunk(stream.finish(layout), layout).receiptCount).toBe(3);
+      const [audit] = auditEpisode([stream.finish(layout)], { layout, policyVersion: 1 });
+      expect(audit.receiptCount).toBe(3);
       return turns;
     };
     const indices = [0, 1, 2, 3, 4, 5];

@@ -203,7 +203,7 @@ export class Engine implements AsyncDisposable {
   }
 
   #park(sequence: Sequence): void {
-    this.#parked.park(Int32Array.from(sequence.tokens), sequence.cache);
+    this.#parked.park(Int32Array.from(sequence.tokens), sequence);
   }
 
   #moveToEnd(sequence: Sequence): void {

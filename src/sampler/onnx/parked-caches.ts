@@ -1,9 +1,16 @@
 // Caches of sequences that wait for their next turn, found again by the token ids that they were computed from.
+import { bytesOf, PrefixHashes } from "../../trajectory/prefix-hashes.ts";
 import { cacheBytes, EMPTY_CACHE, type ParkedCache } from "./kv-cache.ts";
 
-interface Entry {
-  readonly tokens: Int32Array;
+/** What one turn of a stream leaves for the next. */
+export interface Parked {
   readonly cache: ParkedCache;
+  /** Hashes of the stream's blocks, which receipts cover. */
+  readonly prefixes: PrefixHashes;
+}
+
+interface Entry extends Parked {
+  readonly tokens: Int32Array;
 }
 
 /** This many ids at the end of a stream, and its length, narrow the search; the whole stream is compared then. */
@@ -21,9 +28,9 @@ export class ParkedCaches {
   }
 
   /** @param tokens the stream; the cache has a row for each of them but the last */
-  park(tokens: Int32Array, cache: ParkedCache): void {
+  park(tokens: Int32Array, { cache, prefixes }: Parked): void {
     const key = keyOf(tokens);
-    this.#entries.set(key, [...(this.#entries.get(key) ?? []), { tokens, cache }]);
+    this.#entries.set(key, [...(this.#entries.get(key) ?? []), { tokens, cache, prefixes }]);
     this.#sizeBytes += cacheBytes(cache);
     for (const [oldest, entries] of this.#entries) {
       if (this.#sizeBytes <= this.#limitBytes) break;
@@ -32,16 +39,16 @@ export class ParkedCaches {
     }
   }
 
-  /** The cache that was parked for exactly this stream, which is no longer parked then; empty when there is none. */
-  take(tokens: Int32Array): ParkedCache {
+  /** Takes out what was parked for exactly this stream; it is empty when there is nothing. */
+  take(tokens: Int32Array): Parked {
     const key = keyOf(tokens);
     const entries = this.#entries.get(key) ?? [];
-    const at = entries.findIndex(entry => isEqual(entry.tokens, tokens));
-    if (at === -1) return EMPTY_CACHE;
-    const [{ cache }] = entries.splice(at, 1);
+    const at = entries.findIndex(entry => bytesOf(entry.tokens).equals(bytesOf(tokens)));
+    if (at === -1) return { cache: EMPTY_CACHE, prefixes: new PrefixHashes() };
+    const [parked] = entries.splice(at, 1);
     if (entries.length === 0) this.#entries.delete(key);
-    this.#sizeBytes -= cacheBytes(cache);
-    return cache;
+    this.#sizeBytes -= cacheBytes(parked.cache);
+    return parked;
   }
 
   clear(): void {
@@ -52,12 +59,4 @@ export class ParkedCaches {
 
 function keyOf(tokens: Int32Array): string {
   return `${tokens.length}:${tokens.subarray(-KEY_TOKENS).join(",")}`;
-}
-
-function isEqual(a: Int32Array, b: Int32Array): boolean {
-  return bytesOf(a).equals(bytesOf(b));
-}
-
-function bytesOf({ buffer, byteOffset, byteLength }: Int32Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -1,12 +1,14 @@
 // One request on its way through the engine: the tokens so far, what was sampled of them, and who waits for the answer.
 import { Failure, InvariantError } from "../../failure/errors.ts";
 import { RandomStream } from "../../random/stream.ts";
+import type { PrefixHashes } from "../../trajectory/prefix-hashes.ts";
 import { computeReceipt } from "../../trajectory/receipt.ts";
 import { concatRoutes, type RouteLayout, type Routes, sliceRoutes } from "../../trajectory/routes.ts";
 import type { GenerateRequest, Generation } from "../sampler.ts";
 import { drawToken } from "./draw.ts";
 import type { Forwarded } from "./forward.ts";
 import { EMPTY_CACHE, type ParkedCache } from "./kv-cache.ts";
+import type { Parked } from "./parked-caches.ts";
 
 export type EngineRequest = Omit<GenerateRequest, "policy" | "signal">;
 
@@ -18,6 +20,7 @@ export class Sequence {
   isAlone = false;
   /** Rows computed so far, while the sequence is in no batch. */
   cache: ParkedCache;
+  readonly prefixes: PrefixHashes;
   /** The prompt, and what was sampled so far. */
   tokens: number[];
   #logProbs: number[] = [];
@@ -26,10 +29,11 @@ export class Sequence {
   #firstRow: number;
   #random: RandomStream;
 
-  /** @param cache of the caller's previous turn, or an empty one */
-  constructor(request: EngineRequest, cache: ParkedCache) {
+  /** @param parked by the caller's previous turn, or empty */
+  constructor(request: EngineRequest, { cache, prefixes }: Parked) {
     this.request = request;
     this.cache = cache;
+    this.prefixes = prefixes;
     this.tokens = [...request.tokens];
     this.#firstRow = cache.rowCount;
     this.#random = new RandomStream(request.seed);
@@ -107,13 +111,14 @@ export class Sequence {
     const sampled = Int32Array.from(tokens.slice(request.tokens.length));
     const logProbs = Float32Array.from(this.#logProbs);
     const routes = layout && this.#newRoutes(layout);
+    const turn = { prompt: request.tokens, sampled, logProbs, routes, policyVersion };
     return {
       tokens: sampled,
       logProbs,
       routes,
       finishReason: request.stop.includes(this.lastToken) ? "stop" : "length",
       policyVersion,
-      receipt: computeReceipt({ prompt: request.tokens, sampled, logProbs, routes, policyVersion }),
+      receipt: computeReceipt(turn, this.prefixes),
     };
   }
 
