@@ -1,5 +1,6 @@
 // What differs between a sandbox and its image, and what of it a successor is given.
 import type { FileChange } from "../sandbox/sandbox.ts";
+import { isAtOrBelow } from "../sandbox/successor.ts";
 import type { Changes } from "./protocol.ts";
 
 export interface Difference {
@@ -40,25 +41,4 @@ export function differenceOf(listed: Changes): Difference {
 function foldersAbove(path: string): readonly string[] {
   const names = path.split("/").slice(1, -1);
   return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
-}
-
-/** What a successor is given, and what is removed from it before. */
-export function carriedWithout(
-  { carried, cleared }: Difference,
-  without: readonly string[],
-): { readonly paths: readonly string[]; readonly removed: readonly string[] } {
-  const cut = without.map(path => path.replace(/(?<=.)\/+$/, ""));
-  const isKept = (path: string): boolean => !cut.some(prefix => isAtOrBelow(path.toWellFormed(), prefix));
-  return {
-    paths: carried.filter(isKept),
-    // The deepest first; and no folder that holds something which stays as the image has it.
-    removed: cleared
-      .filter(path => isKept(path) && !cut.some(prefix => isAtOrBelow(prefix, path)))
-      .sort()
-      .reverse(),
-  };
-}
-
-function isAtOrBelow(path: string, prefix: string): boolean {
-  return prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
 }

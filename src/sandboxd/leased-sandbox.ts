@@ -16,10 +16,11 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox/sandbox.ts";
+import { carriedPaths, makeSuccessor } from "../sandbox/successor.ts";
 import { WhileQuiet } from "../sandbox/while-quiet.ts";
 import type { DaemonClient } from "./client.ts";
 import { type DaemonSandbox, ENDLESS_DOWNLOAD } from "./daemon-sandbox.ts";
-import { carriedWithout, type Difference, differenceOf } from "./difference.ts";
+import { type Difference, differenceOf } from "./difference.ts";
 import { parseBody } from "./parse-body.ts";
 import { Changes, PIECE_BYTES } from "./protocol.ts";
 
@@ -82,25 +83,14 @@ export class LeasedSandbox implements Sandbox {
     { without, network = this.#spec.network }: SuccessorOptions,
   ): Promise<LeasedSandbox | { readonly refused: string }> {
     const killed = this.killAgents();
-    const [made, found, left] = await Promise.allSettled([
-      killed.then(() => this.#place.createAnother({ ...this.#spec, network }, lease)),
-      killed.then(() => this.#differenceNow()),
-      without,
-    ]);
-    if (made.status === "rejected") throw made.reason;
-    try {
-      if (found.status === "rejected") throw found.reason;
-      if (left.status === "rejected") throw left.reason;
-      const { paths, removed } = carriedWithout(found.value, left.value);
-      const refused = await this.#carry(made.value, paths, removed);
-      if (refused === undefined) return made.value;
-      await made.value.end("it did not take the changes");
-      return { refused };
-    } catch (error) {
-      await made.value.end("it did not get the changes");
-      if (error instanceof Failure && error.name === "SandboxBroken") return { refused: error.message };
-      throw error;
-    }
+    return makeSuccessor({
+      make: () => killed.then(() => this.#place.createAnother({ ...this.#spec, network }, lease)),
+      find: () => Promise.all([killed.then(() => this.#differenceNow()), without]),
+      carry: (to, [{ carried, cleared }, left]) => {
+        const { isKept, removed } = carriedPaths(cleared, left);
+        return this.#carry(to, carried.filter(isKept), removed);
+      },
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

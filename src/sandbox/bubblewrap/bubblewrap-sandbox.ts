@@ -32,11 +32,11 @@ import type {
   UploadOptions,
   UploadResult,
 } from "../sandbox.ts";
+import { isAtOrBelow, makeSuccessor } from "../successor.ts";
 import { packFolder, unpackInto } from "./archives.ts";
 import { broken } from "./broken.ts";
 import { commandDefaults, enteredWith } from "./command-environment.ts";
 import { entrypointStarted } from "./entrypoint.ts";
-import { isAtOrBelow } from "./file-changes.ts";
 import type { Host } from "./host.ts";
 import type { Command, Porter } from "./porter.ts";
 import { type Entrance, runCommand } from "./run-command.ts";
@@ -190,25 +190,15 @@ export class BubblewrapSandbox implements Sandbox {
       image: isPlaced ? image : { ...image, files: [] },
       diskBytes: diskBytes + SUCCESSOR_ROOM_BYTES,
     };
-    const [made, taken] = await Promise.allSettled([
-      this.#create(spec, lease),
-      this.#changes.carried(this.#spec, left),
-    ]);
-    if (made.status === "rejected") throw made.reason;
-    const sandbox = made.value;
-    try {
-      if (taken.status === "rejected") throw taken.reason;
-      sandbox.#keepSpec(this.#spec);
-      const { tar, removed } = taken.value;
-      const { end, said } = await sandbox.runTool(UNPACK_CHANGES, { cwd: "/", removed, stdin: tar });
-      if (end.kind === "exited" && end.exitCode === 0) return sandbox;
-      await sandbox.end("it did not take the changes");
-      return { refused: said };
-    } catch (error) {
-      await sandbox.end("it did not get the changes");
-      if (error instanceof Failure && error.name === "SandboxBroken") return { refused: error.message };
-      throw error;
-    }
+    return makeSuccessor({
+      make: () => this.#create(spec, lease),
+      find: () => this.#changes.carried(this.#spec, left),
+      carry: async (sandbox, { tar, removed }) => {
+        sandbox.#keepSpec(this.#spec);
+        const { end, said } = await sandbox.runTool(UNPACK_CHANGES, { cwd: "/", removed, stdin: tar });
+        return end.kind === "exited" && end.exitCode === 0 ? undefined : said;
+      },
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,7 @@
 // Compares an archive of a sandbox's changes with its image, and makes of it what another sandbox of the image has to be
 // given.
 import type { FileChange } from "../sandbox.ts";
+import { carriedPaths, isAtOrBelow } from "../successor.ts";
 import { joinTarEntries, type TarEntry } from "../tar-entries.ts";
 import type { ImageContent, ImageEntry } from "./image-content.ts";
 
@@ -72,23 +73,12 @@ export function carriedChanges(
   { present, cleared }: Comparison,
   without: readonly string[],
 ): Carried | undefined {
-  const cut = without.map(path => path.replace(/^\/+/, "").replace(/\/+$/, ""));
-  const isKept = (path: string): boolean => !cut.some(prefix => isAtOrBelow(path, prefix));
+  const paths = cleared.map(path => `/${path}`);
+  const { isKept: isKeptPath, removed } = carriedPaths(paths, without);
+  const isKept = (path: string): boolean => isKeptPath(`/${path}`);
   const entries = present.filter(entry => isKept(entry.path));
   if (entries.some(entry => entry.kind === "hard-link" && !isKept(entry.target))) return undefined;
-  return {
-    tar: joinTarEntries(entries),
-    // The deepest first; and no folder that holds something which stays as the image has it.
-    removed: cleared
-      .filter(path => isKept(path) && !cut.some(prefix => isAtOrBelow(prefix, path)))
-      .sort()
-      .reverse()
-      .map(path => `/${path}`),
-  };
-}
-
-export function isAtOrBelow(path: string, prefix: string): boolean {
-  return prefix === "" || path === prefix || path.startsWith(`${prefix}/`);
+  return { tar: joinTarEntries(entries), removed };
 }
 
 function kindOf({ kind }: TarEntry): FileChange["kind"] {
