@@ -14,7 +14,7 @@ afterEach(async () => {
 /** A script on this machine. `raw` as editors and shells with line editing have it: every byte counts, none is special. */
 function open(
   script: string,
-  { outputLimitBytes = 1 << 20, historyLines = 1000, sendPatienceMs = 5_000 } = {},
+  { outputLimitBytes = 1 << 20, historyLines = 1000, sendWaitMs = 5_000 } = {},
 ): PseudoTerminal {
   const terminal = new PseudoTerminal(
     ["/bin/sh", "-c", script],
@@ -23,7 +23,7 @@ function open(
       env: { PATH: "/usr/bin:/bin" },
       owner: undefined,
       signal: (pid, signal) => process.kill(pid, signal),
-      sendPatienceMs,
+      sendWaitMs,
     },
   );
   opened.push(terminal);
@@ -113,7 +113,7 @@ test("delivers a burst of keys to a slow reader in full, and nobody else waits m
 });
 
 test("says how many keys were taken when the program reads none", async () => {
-  const terminal = open("stty raw -echo; echo up; sleep 60", { sendPatienceMs: 200 });
+  const terminal = open("stty raw -echo; echo up; sleep 60", { sendWaitMs: 200 });
   await expect.poll(() => terminal.screen(), PATIENCE).toContain("up");
   const sent = await terminal.send(Buffer.alloc(200_000, "k"));
   expect(sent).toBeGreaterThan(0);

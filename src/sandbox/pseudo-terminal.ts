@@ -13,7 +13,7 @@ import type { CapturedOutput, Terminal, TerminalOptions, TerminalView } from "./
 
 const DEFAULT_HISTORY_LINES = 1000;
 
-const DEFAULT_SEND_PATIENCE_MS = 5_000;
+const DEFAULT_SEND_WAIT_MS = 5_000;
 const SEND_RETRY_MS = 2;
 /** One write to a pty; the kernel takes at most 4 KiB of it at a time. */
 const SEND_CHUNK_BYTES = 4096;
@@ -22,7 +22,7 @@ const SEND_CHUNK_BYTES = 4096;
 const SCREEN_BACKLOG_BYTES = 256 << 10;
 
 /** From the hang-up until the terminal is taken from a program that ignores it. */
-const HANG_UP_PATIENCE_MS = 500;
+const HANG_UP_WAIT_MS = 500;
 
 /** What node-pty has but does not declare: the master's descriptor, the stream that owns it, the name of the pty. */
 type PtyInternals = {
@@ -47,7 +47,7 @@ export interface TerminalProcess {
   /** Signals the shell, given the process that node-pty started. */
   readonly signal: (pid: number, signal: "SIGHUP" | "SIGKILL") => void;
   /** How long `send` waits for a program that reads nothing; 5 s when not given. */
-  readonly sendPatienceMs?: number;
+  readonly sendWaitMs?: number;
 }
 
 export class PseudoTerminal implements Terminal {
@@ -58,7 +58,7 @@ export class PseudoTerminal implements Terminal {
   readonly #buffer: InstanceType<typeof xterm.Terminal>["buffer"];
   readonly #outputLimitBytes: number;
   readonly #signal: TerminalProcess["signal"];
-  readonly #sendPatienceMs: number;
+  readonly #sendWaitMs: number;
   #output: OutputCapture;
   #backlogBytes = 0;
   #isClosed = false;
@@ -79,11 +79,11 @@ export class PseudoTerminal implements Terminal {
       isRunByOwner = false,
       onOpen = () => undefined,
       signal,
-      sendPatienceMs = DEFAULT_SEND_PATIENCE_MS,
+      sendWaitMs = DEFAULT_SEND_WAIT_MS,
     }: TerminalProcess,
   ) {
     this.#signal = signal;
-    this.#sendPatienceMs = sendPatienceMs;
+    this.#sendWaitMs = sendWaitMs;
     this.#outputLimitBytes = outputLimitBytes;
     this.#output = new OutputCapture(outputLimitBytes);
     this.#screen = new xterm.Terminal({
@@ -175,7 +175,7 @@ export class PseudoTerminal implements Terminal {
     for (const signal of signals) {
       if (this.#isClosed) break;
       this.#signal(this.#pty.pid, signal);
-      await Promise.race([this.closed, sleep(HANG_UP_PATIENCE_MS)]);
+      await Promise.race([this.closed, sleep(HANG_UP_WAIT_MS)]);
     }
     if (!this.#isClosed) this.#pty._socket.destroy();
     await this.closed;
@@ -196,7 +196,7 @@ export class PseudoTerminal implements Terminal {
         sent += taken;
         since = performance.now();
       } else {
-        if (performance.now() - since > this.#sendPatienceMs) break;
+        if (performance.now() - since > this.#sendWaitMs) break;
         await sleep(SEND_RETRY_MS);
       }
     }

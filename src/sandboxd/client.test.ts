@@ -17,7 +17,7 @@ function answering(frames: readonly unknown[]): FrameStream {
 }
 
 test("a daemon that does not answer is lost, for this call and all others", async () => {
-  const client = new DaemonClient(async () => answering([]), { patienceMs: 50 });
+  const client = new DaemonClient(async () => answering([]), { answerWaitMs: 50 });
   const waiting = client.call({ op: "kill-agents" });
   await expect(client.call({ op: "status" })).rejects.toMatchObject({
     name: "SandboxLost",

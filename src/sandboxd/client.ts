@@ -11,7 +11,7 @@ import type { FrameStream } from "./frame-stream.ts";
 import { type Answer, Answers, type Operation, Reply, type Request } from "./protocol.ts";
 
 /** For an answer beyond the time that an operation may take by itself: a machine may be busy, but not for ever. */
-const PATIENCE_MS = 300_000;
+const WAIT_MS = 300_000;
 
 /** Before another connection, when the last one has brought no answer; doubled up to the longest. */
 const PAUSE_MS = 10;
@@ -37,7 +37,7 @@ interface Pending {
 
 export class DaemonClient {
   readonly #connect: () => Promise<FrameStream>;
-  readonly #patienceMs: number;
+  readonly #answerWaitMs: number;
   readonly #pending = new Map<string, Pending>();
   #stream: FrameStream | undefined;
   readonly #name = randomUUID();
@@ -55,10 +55,10 @@ export class DaemonClient {
    */
   constructor(
     connect: () => Promise<FrameStream>,
-    { patienceMs = PATIENCE_MS }: { readonly patienceMs?: number } = {},
+    { answerWaitMs = WAIT_MS }: { readonly answerWaitMs?: number } = {},
   ) {
     this.#connect = connect;
-    this.#patienceMs = patienceMs;
+    this.#answerWaitMs = answerWaitMs;
   }
 
   /** How many calls wait for an answer. */
@@ -88,7 +88,7 @@ export class DaemonClient {
         ? undefined
         : setTimeout(
             () => this.lose(silent(op)),
-            Math.min(ownMs + this.#patienceMs, LONGEST_TIMER_MS),
+            Math.min(ownMs + this.#answerWaitMs, LONGEST_TIMER_MS),
           ).unref();
     const reply = await new Promise<{ value: unknown; body: Uint8Array }>((resolve, reject) => {
       this.#pending.set(id, { operation, body, resolve, reject });

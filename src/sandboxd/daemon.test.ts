@@ -59,7 +59,7 @@ describe("a cut connection", () => {
     daemon.stream().close();
     expect(await running).toBe("done\n");
     expect(await output(daemon, "cat f")).toBe("x\n");
-    expect(daemon.door.welcomeCount).toBe(2);
+    expect(daemon.listener.welcomeCount).toBe(2);
   });
 
   test("with twenty commands in flight is made up by one connection, and each runs once (NeMo Evaluator#1066)", async () => {
@@ -70,7 +70,7 @@ describe("a cut connection", () => {
     expect(await running).toEqual(numbers.map(n => `${n}\n`));
     const lines = (await output(daemon, "cat all")).trim().split("\n").map(Number);
     expect(lines.toSorted((a, b) => a - b)).toEqual(numbers);
-    expect(daemon.door.welcomeCount).toBe(2);
+    expect(daemon.listener.welcomeCount).toBe(2);
   });
 
   test("leaves terminals as they are", async () => {
@@ -127,7 +127,7 @@ describe("a second driver", () => {
 
   test("without the token is sent away, and so is whoever plays the daemon", async () => {
     const daemon = await start();
-    const path = join(daemon.doorFolder, "s");
+    const path = join(daemon.listenerFolder, "s");
     const stranger = new FrameStream(createConnection(path));
     stranger.send({ kind: "hello", version: 1, nonce: makeToken(), isFresh: true });
     expect(await stranger.next()).toBeUndefined();
@@ -137,7 +137,7 @@ describe("a second driver", () => {
     guesser.send({ kind: "welcome", proof: makeToken() });
     expect(await guesser.next()).toBeUndefined();
     expect(await output(daemon, "echo ok")).toBe("ok\n");
-    expect(daemon.door.welcomeCount).toBe(1);
+    expect(daemon.listener.welcomeCount).toBe(1);
   });
 });
 
@@ -147,7 +147,7 @@ describe("whatever commands do", () => {
     const signals = "kill -9 1; kill -TERM 1; kill -INT 1; kill -USR1 1; kill -STOP 1; kill -9 -1";
     await daemon.sandbox.exec(`sleep 60 & ${signals}`, { timeoutMs: 20_000 });
     expect(await output(daemon, "cat /proc/[0-9]*/comm 2>/dev/null; true")).not.toContain("sleep");
-    expect(daemon.door.welcomeCount).toBe(1);
+    expect(daemon.listener.welcomeCount).toBe(1);
   });
 
   test("they cannot look into the daemon or change it", async () => {

@@ -11,7 +11,7 @@ import { Failure } from "../failure/errors.ts";
 import { DaemonClient } from "./client.ts";
 import { DaemonSandbox } from "./daemon-sandbox.ts";
 import { describePaths } from "./describe-paths.ts";
-import { DriverDoor } from "./driver-door.ts";
+import { DriverListener } from "./driver-listener.ts";
 import { FrameStream } from "./frame-stream.ts";
 import { BODY_LIMIT_BYTES, encodeFrame, HEADER_LIMIT_BYTES } from "./frames.ts";
 import { greetDriver, makeToken } from "./handshake.ts";
@@ -32,7 +32,7 @@ interface Asked {
 }
 
 /** @param behave what the other side does with each connection, which has proved itself */
-async function hostile(behave: (socket: Socket) => void, { patienceMs = PATIENCE_MS } = {}) {
+async function hostile(behave: (socket: Socket) => void, { answerWaitMs = PATIENCE_MS } = {}) {
   const sockets = new Set<Socket>();
   const server = createServer(socket => {
     sockets.add(socket.on("error", () => undefined));
@@ -46,7 +46,7 @@ async function hostile(behave: (socket: Socket) => void, { patienceMs = PATIENCE
       connections += 1;
       return new FrameStream(connect(port, "127.0.0.1"));
     },
-    { patienceMs },
+    { answerWaitMs },
   );
   const close = (): void => {
     client.lose(new Error("the test has ended"));
@@ -95,7 +95,7 @@ describe("frames", () => {
             for (const piece of pieces) socket.write(piece);
             if (isHangingUp) socket.end();
           },
-          { patienceMs: 60 },
+          { answerWaitMs: 60 },
         );
         const failure = await endOf(client.call({ op: "kill-agents" }));
         expect(["SandboxBroken", "SandboxLost"]).toContain(failure?.name);
@@ -116,7 +116,7 @@ describe("frames", () => {
     prefix.writeUInt32BE(HEADER_LIMIT_BYTES, 0);
     prefix.writeUInt32BE(BODY_LIMIT_BYTES, 4);
     const many = await Promise.all(
-      Array.from({ length: 20 }, () => hostile(socket => socket.write(prefix), { patienceMs: 1_000 })),
+      Array.from({ length: 20 }, () => hostile(socket => socket.write(prefix), { answerWaitMs: 1_000 })),
     );
     const before = process.memoryUsage.rss();
     const ends = Promise.all(many.map(({ client }) => endOf(client.call({ op: "status" }))));
@@ -138,7 +138,7 @@ describe("frames", () => {
         };
         more();
       },
-      { patienceMs: 30_000 },
+      { answerWaitMs: 30_000 },
     );
     expect(await endOf(client.call({ op: "kill-agents" }))).toMatchObject(BROKEN);
     expect(client.isLost).toBe(true);
@@ -148,13 +148,13 @@ describe("frames", () => {
 
 describe("answers", () => {
   test("of any content are an answer of that operation, or end the sandbox by a name", async () => {
-    const operation = fc.constantFrom("kill-agents", "status", "note", "recall" as const);
+    const operation = fc.constantFrom("kill-agents", "status", "put-metadata", "get-metadata" as const);
     await fc.assert(
       fc.asyncProperty(operation, fc.jsonValue(), async (op, value) => {
         const { client, close } = await hostile(answering(() => [value]));
-        const failure = await endOf(client.call({ op } as { op: "note" }));
+        const failure = await endOf(client.call({ op } as { op: "put-metadata" }));
         const isOne =
-          op === "note" &&
+          op === "put-metadata" &&
           value !== null &&
           typeof value === "object" &&
           !Array.isArray(value) &&
@@ -223,7 +223,7 @@ describe("answers", () => {
           socket.write(bytes);
         });
       },
-      { patienceMs: 60_000 },
+      { answerWaitMs: 60_000 },
     );
     const failure = await endOf(client.call({ op: "terminal-view", terminal: "t" }));
     expect(failure).toMatchObject({ ...BROKEN, message: expect.stringContaining("no answer") });
@@ -239,7 +239,7 @@ describe("answers", () => {
     for (const text of texts) {
       const { client } = await hostile(
         answering(() => [{}, Buffer.from(text)]),
-        { patienceMs: 20_000 },
+        { answerWaitMs: 20_000 },
       );
       const { body } = await client.call({ op: "changes" });
       expect(await endOf((async () => parseBody(client, body, Changes, "changes"))())).toMatchObject(BROKEN);
@@ -310,7 +310,7 @@ describe("a download", () => {
           pieces += 1;
           return [{ state: "more" }, new Uint8Array(bytes)];
         }),
-        { patienceMs: 20_000 },
+        { answerWaitMs: 20_000 },
       );
       expect(await endOf(sandbox.download("/", Number.MAX_SAFE_INTEGER))).toMatchObject(BROKEN);
       expect(pieces).toBe(2);
@@ -320,24 +320,29 @@ describe("a download", () => {
   test("larger than was asked for is not kept", async () => {
     const { sandbox } = await hostile(
       answering(() => [{ state: "more" }, new Uint8Array(PIECE_BYTES)]),
-      { patienceMs: 20_000 },
+      { answerWaitMs: 20_000 },
     );
     expect(await sandbox.download("/", 3 * PIECE_BYTES)).toEqual({ oversized: true });
   });
 });
 
 test("one that lets us in and hangs up is not called again without a pause", async () => {
-  const { client, connections } = await hostile(socket => socket.end(), { patienceMs: 1_500 });
+  const { client, connections } = await hostile(socket => socket.end(), { answerWaitMs: 1_500 });
   expect(await endOf(client.call({ op: "status" }))).toMatchObject({ name: "SandboxLost" });
   expect(connections()).toBeLessThan(20);
 });
 
-test("who calls at a driver's door without the token is sent away, and the daemon still gets in", async () => {
+test("who calls at a driver's listener without the token is sent away, and the daemon still gets in", async () => {
   const folder = mkdtempSync(join(tmpdir(), "t1-h-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const token = makeToken();
-  const door = await DriverDoor.open({ folder, token, isGrant: false, whyGone: async () => undefined });
-  closing.push(() => door.close());
+  const listener = await DriverListener.open({
+    folder,
+    token,
+    isGrant: false,
+    whyGone: async () => undefined,
+  });
+  closing.push(() => listener.close());
   const call = (): Socket => {
     const socket = connect(join(folder, "s")).on("error", () => undefined);
     closing.push(() => socket.destroy());
@@ -353,7 +358,7 @@ test("who calls at a driver's door without the token is sent away, and the daemo
   await Promise.all([closed(garbled), closed(tooLong)]);
 
   const stream = new FrameStream(call());
-  const [greeted] = await Promise.all([greetDriver(stream, token), door.connect()]);
+  const [greeted] = await Promise.all([greetDriver(stream, token), listener.connect()]);
   expect(greeted).toBe(token);
 });
 

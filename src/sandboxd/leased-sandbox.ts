@@ -1,6 +1,7 @@
-// A sandbox in a container, wherever that is: its daemon does the work, its place makes and removes it.
+// A sandbox in a container, wherever that is: its daemon does the work, its provider makes and removes it.
 import { randomUUID } from "node:crypto";
 import { Failure } from "../failure/errors.ts";
+import { CachedUntilExec } from "../sandbox/cached-until-exec.ts";
 import { DeadlineTimer } from "../sandbox/deadline-timer.ts";
 import type {
   DownloadResult,
@@ -17,14 +18,13 @@ import type {
   UploadResult,
 } from "../sandbox/sandbox.ts";
 import { carriedPaths, makeSuccessor } from "../sandbox/successor.ts";
-import { WhileQuiet } from "../sandbox/while-quiet.ts";
 import type { DaemonClient } from "./client.ts";
 import { type DaemonSandbox, ENDLESS_DOWNLOAD } from "./daemon-sandbox.ts";
 import { type Difference, differenceOf } from "./difference.ts";
 import { parseBody } from "./parse-body.ts";
 import { Changes, PIECE_BYTES } from "./protocol.ts";
 
-export interface ContainerPlace {
+export interface ContainerParts {
   readonly client: DaemonClient;
   readonly sandbox: DaemonSandbox;
   /** A fresh sandbox of the same spec, none of whose changes are this one's. */
@@ -36,16 +36,16 @@ export interface ContainerPlace {
 export class LeasedSandbox implements Sandbox {
   readonly lease: Lease;
   readonly #spec: SandboxSpec;
-  readonly #place: ContainerPlace;
-  readonly #difference = new WhileQuiet<Difference>();
+  readonly #container: ContainerParts;
+  readonly #difference = new CachedUntilExec<Difference>();
   /** The driver's own; the daemon has one too, should the driver hang. */
   readonly #deadline: DeadlineTimer;
   #ending: Promise<void> | undefined;
 
-  constructor(spec: SandboxSpec, lease: Lease, place: ContainerPlace) {
+  constructor(spec: SandboxSpec, lease: Lease, container: ContainerParts) {
     this.lease = lease;
     this.#spec = spec;
-    this.#place = place;
+    this.#container = container;
     this.#deadline = new DeadlineTimer(lease.deadlineMs, () => {
       this.end("its deadline passed").catch(() => undefined); // whoever disposes of it gets the error
     });
@@ -53,25 +53,25 @@ export class LeasedSandbox implements Sandbox {
 
   exec(command: string, options: ExecOptions): Promise<ExecResult> {
     this.#difference.begin();
-    return this.#place.sandbox.exec(command, options);
+    return this.#container.sandbox.exec(command, options);
   }
 
   terminal(options: TerminalOptions): Promise<Terminal> {
     this.#difference.begin();
-    return this.#place.sandbox.terminal(options);
+    return this.#container.sandbox.terminal(options);
   }
 
   upload(tar: Uint8Array, folder: string, { emptied = [] }: UploadOptions = {}): Promise<UploadResult> {
     this.#difference.begin();
-    return this.#place.sandbox.upload(tar, folder, { emptied });
+    return this.#container.sandbox.upload(tar, folder, { emptied });
   }
 
   download(folder: string, limitBytes: number): Promise<DownloadResult> {
-    return this.#place.sandbox.download(folder, limitBytes);
+    return this.#container.sandbox.download(folder, limitBytes);
   }
 
   killAgents(): Promise<void> {
-    return this.#difference.rest(() => this.#place.sandbox.killAgents());
+    return this.#difference.rest(() => this.#container.sandbox.killAgents());
   }
 
   async changedFiles(): Promise<readonly FileChange[]> {
@@ -84,7 +84,7 @@ export class LeasedSandbox implements Sandbox {
   ): Promise<LeasedSandbox | { readonly refused: string }> {
     const killed = this.killAgents();
     return makeSuccessor({
-      make: () => killed.then(() => this.#place.createAnother({ ...this.#spec, network }, lease)),
+      make: () => killed.then(() => this.#container.createAnother({ ...this.#spec, network }, lease)),
       find: () => Promise.all([killed.then(() => this.#differenceNow()), without]),
       carry: (to, [{ carried, cleared }, left]) => {
         const { isKept, removed } = carriedPaths(cleared, left);
@@ -107,7 +107,7 @@ export class LeasedSandbox implements Sandbox {
   }
 
   #differenceNow(): Promise<Difference> {
-    const { client } = this.#place;
+    const { client } = this.#container;
     return this.#difference.get(async () => {
       const { value, body } = await client.call({ op: "changes" });
       if (value.refused !== undefined)
@@ -118,8 +118,8 @@ export class LeasedSandbox implements Sandbox {
 
   async #end(reason: string): Promise<void> {
     this.#deadline.cancel();
-    this.#place.client.lose(lost(nameOf(this.lease), reason));
-    await this.#place.remove();
+    this.#container.client.lose(lost(nameOf(this.lease), reason));
+    await this.#container.remove();
   }
 
   /**
@@ -132,7 +132,7 @@ export class LeasedSandbox implements Sandbox {
     paths: readonly string[],
     removed: readonly string[],
   ): Promise<string | undefined> {
-    const [from, into] = [this.#place.client, to.#place.client];
+    const [from, into] = [this.#container.client, to.#container.client];
     const transfer = randomUUID();
     const limitBytes = Number.MAX_SAFE_INTEGER;
     let isAtEnd = false;

@@ -22,7 +22,7 @@ export class Operations {
   readonly #end: () => void;
   #deadline: DeadlineTimer | undefined;
   #baseline: Baseline | undefined;
-  #notes: Uint8Array | undefined;
+  #metadata: Uint8Array | undefined;
 
   /** @param end ends the daemon and with it the sandbox */
   constructor(end: () => void) {
@@ -42,11 +42,11 @@ export class Operations {
         return this.#open(asked);
       case "mark":
         return { value: refusable(() => this.#mark(asked, body)) };
-      case "note":
-        this.#notes = body;
+      case "put-metadata":
+        this.#metadata = body;
         return { value: {} };
-      case "recall":
-        return { value: { isNoted: this.#notes !== undefined }, body: this.#notes };
+      case "get-metadata":
+        return { value: { isSet: this.#metadata !== undefined }, body: this.#metadata };
       case "changes":
         return this.#changes();
       case "exec":

@@ -27,7 +27,7 @@ function listOf<Element>(element: z.ZodType<Element>): z.ZodType<Element[]> {
   );
 }
 
-const Surroundings = {
+const Context = {
   /** All of its environment. */
   env: z.record(Text, Text),
   cwd: Path,
@@ -49,16 +49,16 @@ export const Operation = z.discriminatedUnion("op", [
    * what is there now; all are when there is no body.
    */
   z.strictObject({ op: z.literal("mark"), own: z.array(Path) }),
-  /** Keeps the body for drivers to come: whoever recalls it finds a sandbox that is ready. */
-  z.strictObject({ op: z.literal("note") }),
-  z.strictObject({ op: z.literal("recall") }),
+  /** Keeps the body for drivers to come: whoever gets it has found a sandbox that is ready. */
+  z.strictObject({ op: z.literal("put-metadata") }),
+  z.strictObject({ op: z.literal("get-metadata") }),
   /** What differs from the moment of `mark`. */
   z.strictObject({ op: z.literal("changes") }),
   z.strictObject({
     op: z.literal("exec"),
     requestId: Id,
     argv: z.array(Text).min(1),
-    ...Surroundings,
+    ...Context,
     limitMs: z.number().positive().optional(),
     outputLimitBytes: Size,
     /** A caller's own id is remembered for good; others until their result has arrived. */
@@ -81,7 +81,7 @@ export const Operation = z.discriminatedUnion("op", [
     op: z.literal("terminal-open"),
     terminal: Id,
     argv: z.array(Text).min(1),
-    ...Surroundings,
+    ...Context,
     columns: z.int().min(1).max(10_000),
     rows: z.int().min(1).max(10_000),
     outputLimitBytes: Size,
@@ -208,9 +208,9 @@ export type Changes = z.infer<typeof Changes>;
 export const Answers = {
   open: z.strictObject({ refused: Reason.optional() }),
   mark: z.strictObject({ refused: Reason.optional() }),
-  note: z.strictObject({}),
-  /** The body is what was noted. */
-  recall: z.strictObject({ isNoted: z.boolean() }),
+  "put-metadata": z.strictObject({}),
+  /** The body is what was put. */
+  "get-metadata": z.strictObject({ isSet: z.boolean() }),
   /** The body is JSON of `Changes`. */
   changes: z.strictObject({ refused: Reason.optional() }),
   exec: z.strictObject({

@@ -15,7 +15,7 @@ import { HOLD_WORDS } from "./toolkit.ts";
 /** What a Harbor task expects to find, whatever the image. */
 const FOLDERS = ["/tmp", "/logs/agent", "/logs/artifacts", "/logs/verifier"];
 /** An entry point that neither runs its command nor ends serves something by then. */
-const ENTRY_PATIENCE_MS = 10_000;
+const ENTRY_WAIT_MS = 10_000;
 const OUTPUT_BYTES = 4096;
 
 /** What every command starts with, unless image, spec or command say otherwise: as Docker has it. */
@@ -93,11 +93,11 @@ async function runEntryPoint(client: DaemonClient, spec: SandboxSpec, image: Con
   if (image.entrypoint.length === 0) return;
   const requestId = "entry point of the image";
   const running = client.call({
-    ...{ op: "exec", requestId, argv: [...image.entrypoint, ...HOLD_WORDS], ...surroundings(spec, image) },
+    ...{ op: "exec", requestId, argv: [...image.entrypoint, ...HOLD_WORDS], ...imageContext(spec, image) },
     ...{ outputLimitBytes: OUTPUT_BYTES, isKept: true },
   });
   running.catch(() => undefined); // it lives as long as the sandbox, and goes with it
-  const awaited = { requestId, argv: [...HOLD_WORDS], limitMs: ENTRY_PATIENCE_MS };
+  const awaited = { requestId, argv: [...HOLD_WORDS], limitMs: ENTRY_WAIT_MS };
   const { value } = await client.call({ op: "await-process", ...awaited });
   if (value.state !== "ended") return;
   const { value: result, body } = await running;
@@ -115,7 +115,7 @@ async function awaitHealth(client: DaemonClient, spec: SandboxSpec, image: Conta
   if (health === undefined) return;
   for (const until = performance.now() + health.patienceMs; ; await sleep(HEALTH_LOOK_MS)) {
     const { value, body } = await client.call({
-      ...{ op: "exec", requestId: randomUUID(), argv: [...health.argv], ...surroundings(spec, image) },
+      ...{ op: "exec", requestId: randomUUID(), argv: [...health.argv], ...imageContext(spec, image) },
       ...{ limitMs: health.timeoutMs, outputLimitBytes: OUTPUT_BYTES, isKept: false },
     });
     if (value.end.kind === "exited" && value.end.exitCode === 0) return;
@@ -130,7 +130,7 @@ async function awaitHealth(client: DaemonClient, spec: SandboxSpec, image: Conta
 }
 
 /** As the image's author meant them: its own folder, variables and user. */
-function surroundings(spec: SandboxSpec, { workdir, env, user }: ContainerImage) {
+function imageContext(spec: SandboxSpec, { workdir, env, user }: ContainerImage) {
   const owner = spec.user ?? user;
   return {
     cwd: workdir,

@@ -24,7 +24,7 @@ import { InputError } from "../failure/errors.ts";
 /** Directly below the root: a mount point itself cannot be renamed or removed there, but a folder above one could be. */
 export const TOOLKIT_MOUNT = "/.t1";
 /** An empty folder of the toolkit, over which the way to the driver is mounted. */
-export const DOOR_MOUNT = `${TOOLKIT_MOUNT}/door`;
+export const LISTENER_MOUNT = `${TOOLKIT_MOUNT}/listener`;
 const RUN = [`${TOOLKIT_MOUNT}/ld.so`, "--inhibit-cache", "--library-path", `${TOOLKIT_MOUNT}/lib`] as const;
 
 /** @param words of sandboxd.ts. SIGUSR1 would open Node's debugger to whoever sends it. */
@@ -235,7 +235,7 @@ function hashOf(files: Files): string {
 }
 
 function writeToolkit(folder: string, files: Files): void {
-  mkdirSync(join(folder, basename(DOOR_MOUNT)), { mode: 0o755 });
+  mkdirSync(join(folder, basename(LISTENER_MOUNT)), { mode: 0o755 });
   for (const [name, content] of files) {
     const path = join(folder, name);
     mkdirSync(dirname(path), { recursive: true, mode: 0o755 });

@@ -1,7 +1,7 @@
 // The last limit on the life of tasks, since Fargate has none of its own: ends tasks that are too old, and sandboxes whose
 // deadline has passed or whose driver is gone. Also puts the sampler to sleep while no run is at work.
 import { z } from "zod";
-import { leftSandboxes } from "../sandbox/fargate/left-sandboxes.ts";
+import { orphanedSandboxes } from "../sandbox/fargate/orphaned-sandboxes.ts";
 import { environment, ListText, NumberText, Text } from "../settings/environment.ts";
 import { type StageServices, stage } from "./stage.ts";
 
@@ -14,7 +14,7 @@ export interface RunningTask {
 
 export interface SweptCluster {
   /** All tasks that run or start, with their tags. */
-  readonly tasks: () => Promise<readonly (RunningTask & Parameters<typeof leftSandboxes>[0][number])[]>;
+  readonly tasks: () => Promise<readonly (RunningTask & Parameters<typeof orphanedSandboxes>[0][number])[]>;
   readonly stopTask: (arn: string, reason: string) => Promise<void>;
   readonly isAnyRunning: (machines: readonly string[]) => Promise<boolean>;
   readonly stopSampler: () => Promise<void>;
@@ -40,7 +40,7 @@ export const sweep = stage({
     const now = new Date();
     const ended = new Map([
       ...tooOld(tasks, maxAgeSeconds, now).map(arn => [arn, "too old"] as const),
-      ...leftSandboxes(tasks, now).map(({ arn, why }) => [arn, why] as const),
+      ...orphanedSandboxes(tasks, now).map(({ arn, why }) => [arn, why] as const),
     ]);
     for (const [arn, why] of ended) await cluster.stopTask(arn, `t1: ${why}`);
     const isIdle = !(await cluster.isAnyRunning(machines));

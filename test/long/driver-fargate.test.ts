@@ -22,7 +22,7 @@ import { readJson } from "../../src/store/json.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { makeTinyRun } from "../run/tiny-run.ts";
-import { EcsDouble } from "../sandbox/ecs/ecs-double.ts";
+import { EcsFake } from "../sandbox/ecs/ecs-fake.ts";
 import type { TaskDefinition } from "../sandbox/ecs/ecs-task.ts";
 import { makeRootFolder } from "../sandbox/root-folder.ts";
 
@@ -33,7 +33,7 @@ const EPISODES = 6;
 /** What CodeBuild and the prepare stage do, with a folder in place of each image. */
 async function prepareTasks(
   pool: string,
-  { store, ecs }: { store: ObjectStore; ecs: EcsDouble },
+  { store, ecs }: { store: ObjectStore; ecs: EcsFake },
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "t1-images-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -92,7 +92,7 @@ it("a driver plays its shard in tasks of its own, again what Spot interrupts, an
   });
   onTestFinished(() => rmSync(tiny.folder, { recursive: true, force: true }));
   const store = await openStore(tiny.store);
-  const ecs = await EcsDouble.open({ cluster: "t1" });
+  const ecs = await EcsFake.open({ cluster: "t1" });
   onTestFinished(() => ecs[Symbol.asyncDispose]());
   await storePool({ folder: tiny.pool, name: "tiny" }, { store });
   const text = (await readFile(tiny.config, "utf8")).replace("pool: pool", "pool: store:tiny");

@@ -65,7 +65,7 @@ test("bubblewrap: processes that pause or die", async () => {
   await using provider = createBubblewrapProvider(folder);
   let made = 0;
   const spawner = () => onlyChild(process.pid, SPAWNER);
-  const porters = () => listProcesses().filter(({ parent }) => parent === spawner());
+  const entryProcesses = () => listProcesses().filter(({ parent }) => parent === spawner());
   await run({
     create: async () => {
       const lease = { id: `load/${made++}`, generation: 1, deadlineMs: Date.now() + 600_000 };
@@ -74,10 +74,10 @@ test("bubblewrap: processes that pause or die", async () => {
     },
     fault: async random => {
       const kind = random();
-      const porter = pick(porters(), random);
+      const entryProcess = pick(entryProcesses(), random);
       if (kind < 0.3) await pause(spawner(), random);
-      else if (porter !== undefined && kind < 0.9) await pause(porter.pid, random);
-      else if (porter !== undefined) process.kill(porter.pid, "SIGKILL");
+      else if (entryProcess !== undefined && kind < 0.9) await pause(entryProcess.pid, random);
+      else if (entryProcess !== undefined) process.kill(entryProcess.pid, "SIGKILL");
     },
   });
   rmSync(folder, { recursive: true, force: true });
@@ -90,7 +90,7 @@ test("the daemon: connections that are cut, daemons that pause or die", async ()
       const daemon = await startLocalDaemon("programs", { lifeMs: 600_000 });
       daemons.push(daemon);
       // On this machine, so that it can be read when the daemon is dead.
-      const log = join(daemon.doorFolder, "../root/app/log");
+      const log = join(daemon.listenerFolder, "../root/app/log");
       return {
         sandbox: daemon.sandbox,
         readLog: async () => (existsSync(log) ? readFileSync(log, "utf8") : ""),

@@ -23,7 +23,7 @@ export function spawnerHere(): number {
 }
 
 /** Of the one sandbox that there is. */
-export function porterHere(): number {
+export function entryProcessHere(): number {
   return onlyChild(spawnerHere(), SPAWNER);
 }
 

@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { Failure } from "../../src/failure/errors.ts";
 import { DaemonClient } from "../../src/sandboxd/client.ts";
 import { DaemonSandbox } from "../../src/sandboxd/daemon-sandbox.ts";
-import { DriverDoor } from "../../src/sandboxd/driver-door.ts";
+import { DriverListener } from "../../src/sandboxd/driver-listener.ts";
 import type { FrameStream } from "../../src/sandboxd/frame-stream.ts";
 import { makeToken } from "../../src/sandboxd/handshake.ts";
 import {
   DAEMON_ENV,
-  DOOR_MOUNT,
   daemonWords,
+  LISTENER_MOUNT,
   openToolkit,
   TOOLKIT_MOUNT,
 } from "../../src/sandboxd/toolkit.ts";
@@ -25,10 +25,10 @@ export const hasBusybox = existsSync(BUSYBOX);
 export interface LocalDaemon extends AsyncDisposable {
   readonly sandbox: DaemonSandbox;
   readonly client: DaemonClient;
-  readonly door: DriverDoor;
+  readonly listener: DriverListener;
   readonly token: string;
   readonly process: ChildProcess;
-  readonly doorFolder: string;
+  readonly listenerFolder: string;
   /** The connection of the moment. */
   readonly stream: () => FrameStream;
   /** The same sandbox for a second driver, after the first is gone. */
@@ -58,8 +58,8 @@ export async function startLocalDaemon(
 ): Promise<LocalDaemon> {
   const folder = mkdtempSync(join(tmpdir(), "t1-d-"));
   chmodSync(folder, 0o755);
-  const doorFolder = join(folder, "door");
-  mkdirSync(doorFolder);
+  const listenerFolder = join(folder, "listener");
+  mkdirSync(listenerFolder);
   const image = join(folder, "root");
   if (root === "busybox") {
     mkdirSync(join(image, "bin"), { recursive: true });
@@ -78,12 +78,12 @@ export async function startLocalDaemon(
       foreign?.toolkit ?? toolkitForTests(),
       TOOLKIT_MOUNT,
       "--ro-bind",
-      doorFolder,
-      DOOR_MOUNT,
+      listenerFolder,
+      LISTENER_MOUNT,
     ],
     ...["--proc", "/proc", "--dev", "/dev", "--"],
   ];
-  const command = ["bwrap", ...options, ...(words ?? daemonWords("connect", `${DOOR_MOUNT}/s`))];
+  const command = ["bwrap", ...options, ...(words ?? daemonWords("connect", `${LISTENER_MOUNT}/s`))];
   const [program = "", ...args] = [...(foreign?.within ?? []), ...command];
   const started = spawn(program, args, {
     stdio: ["pipe", "pipe", "inherit"],
@@ -99,10 +99,15 @@ export async function startLocalDaemon(
   const token = makeToken();
   const lease = { id: folder, generation: 1, deadlineMs: Date.now() + lifeMs };
   const attach = async (isGrant: boolean): Promise<LocalDaemon> => {
-    const door = await DriverDoor.open({ folder: doorFolder, token, isGrant, whyGone: async () => gone });
+    const listener = await DriverListener.open({
+      folder: listenerFolder,
+      token,
+      isGrant,
+      whyGone: async () => gone,
+    });
     let current: FrameStream | undefined;
     const client = new DaemonClient(async () => {
-      current = await door.connect();
+      current = await listener.connect();
       return current;
     });
     const { value } = await client.call({ op: "open", deadlineMs: lease.deadlineMs, made: ["/app", "/tmp"] });
@@ -111,21 +116,21 @@ export async function startLocalDaemon(
       ...{ workdir: "/app", env: { PATH: "/usr/bin:/bin" }, user: undefined },
     });
     return {
-      ...{ sandbox, client, door, token, process: started, doorFolder },
+      ...{ sandbox, client, listener, token, process: started, listenerFolder },
       stream: () => {
         if (current === undefined) throw new Error("nobody is connected");
         return current;
       },
       takeOver: async () => {
         client.lose(new Error("this driver is gone"));
-        door.close();
+        listener.close();
         return attach(false);
       },
       [Symbol.asyncDispose]: async () => {
         started.kill("SIGKILL");
         await exited;
         client.lose(new Error("the test has ended"));
-        door.close();
+        listener.close();
         rmSync(folder, { recursive: true, force: true });
       },
     };

@@ -144,7 +144,7 @@ export function killSandboxes(everyMs: number, log: StormLog): () => void {
   return () => clearInterval(timer);
 }
 
-/** What starts sandboxes is a child of ours, and a porter a child of it. */
+/** What starts sandboxes is a child of ours, and an entry process a child of it. */
 function sandboxProcesses(): { readonly spawner: number | undefined; readonly sandboxes: readonly number[] } {
   const all = listProcesses();
   const spawner = all.find(({ parent, words }) => parent === process.pid && words[0] === SPAWNER)?.pid;

@@ -1,11 +1,11 @@
-// Commands whose start or end somebody inside meddles with: in between they are children of the porter, which outside
+// Commands whose start or end somebody inside meddles with: in between they are children of the entry process, which outside
 // nobody may reach, keep waiting, or outlive.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import {
   bubblewrapSandboxes,
+  entryProcessHere,
   hostSpec,
-  porterHere,
   run,
   spawnerHere,
 } from "../../../test/sandbox/bubblewrap-sandboxes.ts";
@@ -22,9 +22,9 @@ const [PTRACE, PRLIMIT] = process.arch === "arm64" ? [117, 261] : [101, 302];
 
 const sandboxes = bubblewrapSandboxes("attacked", hostSpec(4 << 20));
 
-async function create(): Promise<{ readonly sandbox: BubblewrapSandbox; readonly porter: number }> {
+async function create(): Promise<{ readonly sandbox: BubblewrapSandbox; readonly entryProcess: number }> {
   const sandbox = await sandboxes.create();
-  return { sandbox, porter: porterHere() };
+  return { sandbox, entryProcess: entryProcessHere() };
 }
 
 /** Starts a perl program in the background that goes on when its command has ended. */
@@ -41,7 +41,7 @@ const TRACE_ALL = `my %seen; while (1) { ${forEach(`$seen{$pid} ||= syscall(${PT
 
 describe("a command that somebody inside traces and never lets go", () => {
   test("ends at its limit", async () => {
-    const { sandbox, porter } = await create();
+    const { sandbox, entryProcess } = await create();
     await attack(sandbox, TRACE_ALL);
     const kinds = async () => (await run(sandbox, "sleep 0.01; true", { timeoutMs: 100 })).end.kind;
     await expect.poll(kinds, PATIENCE).toBe("timed-out");
@@ -49,7 +49,7 @@ describe("a command that somebody inside traces and never lets go", () => {
       kind: "exited",
       exitCode: 0,
     });
-    expect(startTime(porter)).toBeDefined();
+    expect(startTime(entryProcess)).toBeDefined();
   });
 
   test("in a terminal goes with the terminal", async () => {
@@ -69,12 +69,12 @@ describe("a command that somebody inside traces and never lets go", () => {
   });
 });
 
-test("a command that has made its porter trace it has not ended when it stops", async () => {
-  const { sandbox, porter } = await create();
+test("a command that has made its entry process trace it has not ended when it stops", async () => {
+  const { sandbox, entryProcess } = await create();
   const stop = `exec perl -e 'print syscall(${PTRACE}, 0, 0, 0, 0); $| = 1; print "\\n"; kill STOP => $$'`;
   const { end, stdout } = await run(sandbox, stop, { timeoutMs: 300 });
   expect([end.kind, capturedText(stdout)]).toEqual(["timed-out", "0\n"]);
-  expect(startTime(porter)).toBeDefined();
+  expect(startTime(entryProcess)).toBeDefined();
 });
 
 test("commands whose limits somebody inside takes away fail by themselves, and get nothing of ours", async () => {
@@ -116,17 +116,17 @@ describe("commands that are stopped before they execute", () => {
     return running;
   }
 
-  test.each(["porter", "spawner"])("end with their sandbox when the %s is killed", async victim => {
-    const { sandbox, porter } = await create();
+  test.each(["entry process", "spawner"])("end with their sandbox when the %s is killed", async victim => {
+    const { sandbox, entryProcess } = await create();
     const spawner = spawnerHere();
     await attack(sandbox, `${HOLD} sleep 60`);
     const held = () =>
-      listProcesses().filter(({ parent, words }) => parent === porter && words[0] === SPAWNER);
+      listProcesses().filter(({ parent, words }) => parent === entryProcess && words[0] === SPAWNER);
     const running = await runUntil(sandbox, () => held().length >= 5);
     const inside = [...held(), ...listProcesses().filter(({ words }) => words.includes("/tmp/attack.pl"))];
     expect(inside.length).toBeGreaterThanOrEqual(2);
     const left = () => inside.filter(({ pid }) => startTime(pid) !== undefined);
-    process.kill(victim === "porter" ? porter : spawner, "SIGKILL");
+    process.kill(victim === "entry process" ? entryProcess : spawner, "SIGKILL");
     await Promise.all(running);
     await expect.poll(left, PATIENCE).toEqual([]);
   });
@@ -158,10 +158,10 @@ describe("commands that are stopped before they execute", () => {
     }`;
 
   test.skipIf(process.arch !== "x64")(
-    "give nothing of the porter, whose memory they have a copy of",
+    "give nothing of the entry process, whose memory they have a copy of",
     async () => {
-      const { sandbox, porter } = await create();
-      const before = shares(porter);
+      const { sandbox, entryProcess } = await create();
+      const before = shares(entryProcess);
       await attack(
         sandbox,
         `${ASK} my $mine = fork // die; sleep 60 if !$mine;
@@ -184,7 +184,7 @@ describe("commands that are stopped before they execute", () => {
       expect(held).toEqual([]);
       // So that it is asked in the right way.
       expect(mine).toHaveLength(14);
-      expect(shares(porter)).toEqual(before);
+      expect(shares(entryProcess)).toEqual(before);
     },
   );
 });

@@ -1,4 +1,4 @@
-// One sandbox: commands, files and terminals go in by its porter.
+// One sandbox: commands, files and terminals go in by its entry process.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure, InputError } from "../../failure/errors.ts";
 import type { RemoteTerminal } from "../../sandboxd/remote-terminal.ts";
@@ -36,9 +36,9 @@ import { isAtOrBelow, makeSuccessor } from "../successor.ts";
 import { packFolder, unpackInto } from "./archives.ts";
 import { broken } from "./broken.ts";
 import { commandDefaults, enteredWith } from "./command-environment.ts";
+import type { Command, EntryProcess } from "./entry-process.ts";
 import { entrypointStarted } from "./entrypoint.ts";
 import type { Host } from "./host.ts";
-import type { Command, Porter } from "./porter.ts";
 import { type Entrance, runCommand } from "./run-command.ts";
 import { SandboxChanges } from "./sandbox-changes.ts";
 import { HOST_ENV, terminalWords } from "./spawner.ts";
@@ -56,7 +56,7 @@ const UNPACK_CHANGES = [...TOOLKIT_TAR, "-x", "-p", "-o", "-f", "-"];
 const SUCCESSOR_ROOM_BYTES = 16 << 20;
 
 /** Where a sandbox is. */
-export interface SandboxPlace {
+export interface SandboxParts {
   readonly host: Host;
   readonly first: ProcessId;
   readonly entrance: Entrance;
@@ -71,8 +71,8 @@ export class BubblewrapSandbox implements Sandbox {
   readonly #host: Host;
   readonly #first: ProcessId;
   readonly #entrance: Entrance;
-  readonly #hostedTerminals: SandboxPlace["terminals"];
-  readonly #create: SandboxPlace["create"];
+  readonly #hostedTerminals: SandboxParts["terminals"];
+  readonly #create: SandboxParts["create"];
   readonly #onEnd: () => void;
   readonly #requested = new RequestedCommands();
   readonly #running = new Set<Promise<unknown>>();
@@ -90,7 +90,7 @@ export class BubblewrapSandbox implements Sandbox {
   /** @param onEnd called once, when nothing of the sandbox is left */
   constructor(
     { spec, lease }: { readonly spec: SandboxSpec; readonly lease: Lease },
-    { host, first, entrance, terminals, create }: SandboxPlace,
+    { host, first, entrance, terminals, create }: SandboxParts,
     onEnd: () => void,
   ) {
     this.#create = create;
@@ -268,7 +268,7 @@ export class BubblewrapSandbox implements Sandbox {
     this.#assertAlive();
     // Before: a shell that has not entered yet would come in afterwards.
     await this.#eachTerminal(terminal => terminal.kill());
-    if (!(await killEverything(processesInside(this.#entrance.porter, this.#first))))
+    if (!(await killEverything(processesInside(this.#entrance.entryProcess, this.#first))))
       throw broken(`processes inside of sandbox process ${this.#first.pid} cannot be ended`);
     this.#assertAlive();
     // Their ends are known already; what they printed is being put in order.
@@ -285,15 +285,15 @@ export class BubblewrapSandbox implements Sandbox {
     this.#endReason = reason;
     this.#deadline.cancel();
     this.#requested.forget();
-    await this.#entrance.porter.end();
+    await this.#entrance.entryProcess.end();
     await Promise.all([...this.#running, this.#eachTerminal(terminal => terminal[Symbol.asyncDispose]())]);
     this.#onEnd();
   }
 
   #assertAlive(): void {
-    if (this.#ending === undefined && !this.#entrance.porter.isGone) return;
+    if (this.#ending === undefined && !this.#entrance.entryProcess.isGone) return;
     const { id, generation } = this.lease;
-    // Nothing inside can reach its first process or the porter, but for taking so much memory that the kernel kills.
+    // Nothing inside can reach its first process or the entry process, but for taking so much memory that the kernel kills.
     if (this.#ending === undefined && !this.#entrance.spawner.isGone && ownMemoryKills() > this.#killsBefore)
       throw broken("it ended when memory ran out");
     throw new Failure("SandboxLost", `sandbox ${id} (generation ${generation}) is lost: ${this.#endReason}`, {
@@ -306,9 +306,9 @@ export class BubblewrapSandbox implements Sandbox {
 const KILLER_WAIT_MS = 250;
 
 /** @param init process 1 of the sandbox, which stays */
-function processesInside(porter: Porter, init: ProcessId): SandboxProcesses {
+function processesInside(entryProcess: EntryProcess, init: ProcessId): SandboxProcesses {
   return {
-    killAll: () => Promise.race([porter.killAll(), sleep(KILLER_WAIT_MS, "unknown" as const)]),
+    killAll: () => Promise.race([entryProcess.killAll(), sleep(KILLER_WAIT_MS, "unknown" as const)]),
     living: () => {
       const namespace = pidNamespace(init.pid);
       if (namespace === undefined) return []; // gone: every namespace that cannot be read would look like its own
@@ -316,6 +316,6 @@ function processesInside(porter: Porter, init: ProcessId): SandboxProcesses {
         ({ pid, isDead }) => !isDead && pid !== init.pid && pidNamespace(pid) === namespace,
       );
     },
-    isGone: () => porter.isGone,
+    isGone: () => entryProcess.isGone,
   };
 }

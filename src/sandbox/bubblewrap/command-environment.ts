@@ -2,7 +2,7 @@
 import { InvariantError } from "../../failure/errors.ts";
 import type { CommandContext, CommandDefaults } from "../command-request.ts";
 import type { ExecOptions, SandboxSpec } from "../sandbox.ts";
-import type { Command } from "./porter.ts";
+import type { Command } from "./entry-process.ts";
 
 /** What every command starts with, unless the spec or the command says otherwise: as Docker has it. */
 const BASE_ENV = {

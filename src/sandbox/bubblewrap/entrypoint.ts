@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 
 /** An entrypoint that never runs its command is waited for as long. */
-const PATIENCE_MS = 10_000;
+const WAIT_MS = 10_000;
 
 /**
  * Returns when its command runs, when the entrypoint has ended without it, or after a time: the sandbox is there in any
@@ -19,8 +19,8 @@ export async function entrypointStarted(
     printed = (printed + Buffer.from(chunk).toString("latin1")).slice(-4096);
     if (printed.includes(sign)) started.resolve();
   });
-  const patience = setTimeout(started.resolve, PATIENCE_MS);
+  const waiting = setTimeout(started.resolve, WAIT_MS);
   running.then(() => started.resolve(), started.resolve);
   await started.promise;
-  clearTimeout(patience);
+  clearTimeout(waiting);
 }

@@ -199,8 +199,8 @@ test("a driver that has no descriptor left is told so, and keeps no sandbox that
       for (const fd of taken) closeSync(fd);
     }
     const { end } = await sandbox.exec("true", { timeoutMs: 10_000 });
-    const porters = listProcesses().filter(({ parent, words }) => parent === spawner && words[0] === "${SPAWNER}");
-    console.log([...names].sort().join(" "), end.exitCode, porters.length);
+    const entryProcesses = listProcesses().filter(({ parent, words }) => parent === spawner && words[0] === "${SPAWNER}");
+    console.log([...names].sort().join(" "), end.exitCode, entryProcesses.length);
   `;
   expect(await runDriver(program, { prepare: "ulimit -n 512;" })).toBe("SandboxLost SandboxUnavailable 0 1");
 });

@@ -14,7 +14,7 @@ const BATCH = 256;
 type MakePipes = (first: number, count: number) => Promise<void>;
 
 export interface CommandPipes extends ProcessPipes {
-  /** Names of stdin ("" when it gets none), stdout and stderr, for the porter. */
+  /** Names of stdin ("" when it gets none), stdout and stderr, for the entry process. */
   readonly names: readonly [string, string, string];
 }
 

@@ -2,16 +2,16 @@
 import { Failure, InputError, InvariantError } from "../../failure/errors.ts";
 import { removeLeftovers } from "../../files/temporary-file.ts";
 import { assertSpec } from "../assert-spec.ts";
-import { OwnSandboxes } from "../own-sandboxes.ts";
 import type { ProcessId } from "../processes.ts";
 import type { Lease, SandboxProvider, SandboxSpec } from "../sandbox.ts";
+import { SandboxRegistry } from "../sandbox-registry.ts";
 import { packFiles } from "../tar.ts";
 import { BubblewrapSandbox } from "./bubblewrap-sandbox.ts";
+import type { EntryProcess } from "./entry-process.ts";
 import { type Host, openHost } from "./host.ts";
 import { hostImageSetup } from "./host-image.ts";
 import { isolationProblem } from "./isolation.ts";
 import { removeEmptyFolder, sweepLeases, writeLease } from "./lease-files.ts";
-import type { Porter } from "./porter.ts";
 import { assertRootImage, ROOT_FOLDERS, rootImageSetup } from "./root-image.ts";
 import type { Entrance } from "./run-command.ts";
 import { Spawner } from "./spawner.ts";
@@ -30,7 +30,7 @@ export class BubblewrapProvider implements SandboxProvider {
   readonly #host: Host;
   #spawner: Spawner;
   readonly #terminals = new HostedTerminals();
-  readonly #sandboxes = new OwnSandboxes<BubblewrapSandbox>();
+  readonly #sandboxes = new SandboxRegistry<BubblewrapSandbox>();
   /** A machine that has isolated once can: later refusals are a lack of something, not of a permission. */
   #hasIsolated = false;
 
@@ -67,8 +67,8 @@ export class BubblewrapProvider implements SandboxProvider {
   async #create(spec: SandboxSpec, lease: Lease, onEnd: () => void): Promise<BubblewrapSandbox> {
     assertBubblewrapSpec(spec);
     const entrance = await this.#open(spec);
-    const first = await entrance.porter.first;
-    const removeLease = await this.#leased(lease, first, entrance.porter);
+    const first = await entrance.entryProcess.first;
+    const removeLease = await this.#leased(lease, first, entrance.entryProcess);
     const sandbox = new BubblewrapSandbox(
       { spec, lease },
       {
@@ -93,11 +93,11 @@ export class BubblewrapProvider implements SandboxProvider {
   }
 
   /** @returns removes the lease's file */
-  async #leased(lease: Lease, first: ProcessId, porter: Porter): Promise<() => void> {
+  async #leased(lease: Lease, first: ProcessId, entryProcess: EntryProcess): Promise<() => void> {
     try {
       return writeLease(this.#host.runFolder.leases, lease, first);
     } catch (error) {
-      await porter.end(); // nobody else knows of it
+      await entryProcess.end(); // nobody else knows of it
       const detail = `no file for a lease: ${error}`;
       throw new Failure("SandboxUnavailable", detail, { retryable: true, cause: error });
     }
@@ -112,9 +112,9 @@ export class BubblewrapProvider implements SandboxProvider {
       image.kind === "host" ? hostImageSetup(this.#host, spec) : rootImageSetup(this.#host, image, spec);
     const spawner = await this.#livingSpawner();
     try {
-      const porter = await spawner.open(setup);
+      const entryProcess = await spawner.open(setup);
       this.#hasIsolated = true;
-      return { spawner, porter };
+      return { spawner, entryProcess };
     } catch (error) {
       // One that is lost was killed while it started, which says nothing of what the machine allows.
       const isRefused = error instanceof Failure && error.name === "SandboxUnavailable";

@@ -1,9 +1,9 @@
-// Requests to the processes of the spawner: how they are written, and the named pipe that brings them to a porter.
+// Requests to the processes of the spawner: how they are written, and the named pipe that brings them to an entry process.
 import { closeSync, constants, openSync } from "node:fs";
 import { Failure } from "../../failure/errors.ts";
 import { writeSome } from "../run-process.ts";
 
-/** From a full pipe until the next try: a porter reads at once, unless its machine is busy. */
+/** From a full pipe until the next try: an entry process reads at once, unless its machine is busy. */
 const FULL_MS = 1;
 
 /** The request's length, and each field after its own, in 4 bytes, big-endian. Fields may hold any bytes. */
@@ -35,7 +35,7 @@ export class RequestPipe {
    */
   constructor(path: string) {
     try {
-      // Also for reading: then it opens before the porter has come, and a porter that is gone is no error here.
+      // Also for reading: then it opens before the entry process has come, and an entry process that is gone is no error here.
       this.#fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
     } catch (error) {
       const detail = `no pipe for requests: ${error}`;

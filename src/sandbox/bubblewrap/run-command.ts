@@ -1,12 +1,12 @@
 // Runs one command in a sandbox by its entry process.
 import { type ProcessResult, type ProcessRun, runProcess } from "../run-process.ts";
-import type { Command, Porter } from "./porter.ts";
+import type { Command, EntryProcess } from "./entry-process.ts";
 import type { Spawner } from "./spawner.ts";
 
 /** A sandbox as commands see it. */
 export interface Entrance {
   readonly spawner: Spawner;
-  readonly porter: Porter;
+  readonly entryProcess: EntryProcess;
 }
 
 /**
@@ -27,11 +27,14 @@ export function runCommand(
 async function runToEnd(
   command: Command,
   run: ProcessRun,
-  { spawner, porter }: Entrance,
+  { spawner, entryProcess }: Entrance,
 ): ReturnType<typeof runCommand> {
   run.signal?.throwIfAborted();
   const pipes = await spawner.pipes.open({ input: run.stdin !== undefined });
-  const { end, durationMs, isAborted } = await runProcess({ ...porter.start(command, pipes), pipes }, run);
+  const { end, durationMs, isAborted } = await runProcess(
+    { ...entryProcess.start(command, pipes), pipes },
+    run,
+  );
   if (isAborted) throw run.signal?.reason;
   return { end, durationMs };
 }

@@ -1,8 +1,8 @@
 // What differs between a sandbox and its image: its folder of changes, read as an archive and compared.
 import { InputError, InvariantError } from "../../failure/errors.ts";
+import { CachedUntilExec } from "../cached-until-exec.ts";
 import type { FileChange, SandboxSpec } from "../sandbox.ts";
 import { readTarEntries, type TarEntry } from "../tar-entries.ts";
-import { WhileQuiet } from "../while-quiet.ts";
 import { broken } from "./broken.ts";
 import { type Carried, carriedChanges, compareWithImage } from "./file-changes.ts";
 import { type ImageContent, imageContent } from "./image-content.ts";
@@ -31,7 +31,7 @@ interface Snapshot {
 
 export class SandboxChanges {
   readonly #runTool: RunTool;
-  readonly #snapshot = new WhileQuiet<Snapshot>();
+  readonly #snapshot = new CachedUntilExec<Snapshot>();
 
   constructor(runTool: RunTool) {
     this.#runTool = runTool;

@@ -3,7 +3,7 @@ import { isDoneWithin } from "../done-within.ts";
 import { endTracersOfChildren, sendSignal, startTime } from "../processes.ts";
 
 /** From KILL until it is given up. */
-const KILL_PATIENCE_MS = 5_000;
+const KILL_WAIT_MS = 5_000;
 
 export function signalTerminal(pid: number, signal: "SIGHUP" | "SIGKILL"): void {
   // The one that has entered buries the program, and so is not killed itself.
@@ -17,5 +17,5 @@ async function endTracersUntilGone(pid: number): Promise<void> {
     endTracersOfChildren(pid);
     return false;
   };
-  await isDoneWithin(isGone, KILL_PATIENCE_MS);
+  await isDoneWithin(isGone, KILL_WAIT_MS);
 }

@@ -6,8 +6,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   bubblewrapSandboxes,
+  entryProcessHere,
   hostSpec,
-  porterHere,
   run,
   spawnerHere,
 } from "../../../test/sandbox/bubblewrap-sandboxes.ts";
@@ -126,11 +126,11 @@ describe("a command", () => {
 
   test("leaves nothing in the process that starts it", async () => {
     const sandbox = await create();
-    const porter = porterHere();
-    const before = memoryOf(porter);
+    const entryProcess = entryProcessHere();
+    const before = memoryOf(entryProcess);
     for (let round = 0; round < 40; round++)
       await Promise.all(Array.from({ length: 50 }, () => run(sandbox, "true")));
-    expect(memoryOf(porter) - before).toBeLessThan(1 << 20);
+    expect(memoryOf(entryProcess) - before).toBeLessThan(1 << 20);
   });
 
   test("that cannot start says why, also while others start", async () => {
@@ -146,7 +146,7 @@ describe("a command", () => {
 
   test("that is stopped, as a program or before, keeps nobody waiting, and ends at its limit", async () => {
     const sandbox = await create();
-    const porter = porterHere();
+    const entryProcess = entryProcessHere();
     const stop = "select undef, undef, undef, 0.001 while getppid > 1; kill STOP => -1 while 1";
     const stopper = (await output(sandbox, `perl -e '${stop}' >/dev/null 2>&1 & echo $!`)).trim();
     const ends = async () => {
@@ -156,13 +156,13 @@ describe("a command", () => {
     await expect.poll(ends, PATIENCE).toEqual(Array(10).fill("timed-out"));
     await sandbox.killAgents();
     expect(await output(sandbox, `kill -0 ${stopper} 2>/dev/null || echo gone`)).toBe("gone\n");
-    expect(startTime(porter)).toBeDefined();
+    expect(startTime(entryProcess)).toBeDefined();
   });
 
   test("dies before the process that lets it in when memory runs out", async () => {
     const sandbox = await create();
-    const porter = porterHere();
-    const score = () => readFileSync(`/proc/${porter}/oom_score_adj`, "utf8").trim();
+    const entryProcess = entryProcessHere();
+    const score = () => readFileSync(`/proc/${entryProcess}/oom_score_adj`, "utf8").trim();
     const sleeping = run(sandbox, "cat /proc/self/oom_score_adj; sleep 0.3; cat /proc/$$/oom_score_adj");
     await expect.poll(score, PATIENCE).toBe("0");
     expect(capturedText((await sleeping).stdout)).toBe("500\n500\n");
@@ -265,14 +265,14 @@ describe("from inside", () => {
 
   test("nobody outside can be signalled: not by number, not by group, not all together", async () => {
     const sandbox = await create();
-    const porter = porterHere();
+    const entryProcess = entryProcessHere();
     const command =
       "trap '' HUP TERM; for n in $(seq 1 3000); do kill -0 -- $n && echo $n; kill -0 -- -$n && echo -$n; done 2>/dev/null; kill -TERM 0; kill -TERM -1; echo over";
     const reached = (await output(sandbox, command)).trim().split("\n");
     expect(reached.at(-1)).toBe("over");
     // Process 1, which takes no signal, the command and its group; and perhaps the child that counts.
     expect(reached.length).toBeLessThanOrEqual(5);
-    expect(startTime(porter)).toBeDefined();
+    expect(startTime(entryProcess)).toBeDefined();
     expect(await output(sandbox, "echo alive")).toBe("alive\n");
   });
 
@@ -289,8 +289,8 @@ describe("from inside", () => {
 describe("the processes that enter", () => {
   test("never enter another process that has the number of a first one", async () => {
     await create();
-    const porter = porterHere();
-    const pid = onlyChild(onlyChild(porter, "--block-fd"));
+    const entryProcess = entryProcessHere();
+    const pid = onlyChild(onlyChild(entryProcess, "--block-fd"));
     const first = { pid, started: startTime(pid) ?? "" };
     const enter = ({ pid, started }: ProcessId) => {
       const shell = { argv: ["/bin/sh", "-c", "echo inside"], env: [], cwd: "/" };
@@ -340,8 +340,8 @@ describe("the processes that enter", () => {
       while (!isOver) {
         const all = listProcesses();
         const spawners = all.filter(({ pid, parent }) => parent === process.pid && !known.has(pid));
-        const porter = all.find(({ parent }) => spawners.some(({ pid }) => pid === parent));
-        if (porter !== undefined && killed(porter.pid)) break;
+        const entryProcess = all.find(({ parent }) => spawners.some(({ pid }) => pid === parent));
+        if (entryProcess !== undefined && killed(entryProcess.pid)) break;
         await new Promise(resolve => setTimeout(resolve, 1));
       }
       outcomes.add(await outcome);
@@ -371,11 +371,11 @@ describe("the processes that enter", () => {
 
   test("are one for each sandbox: when it is killed, its sandbox is lost and no other", async () => {
     const sandbox = await create();
-    const porter = porterHere();
+    const entryProcess = entryProcessHere();
     const mark = `${850_000 + Math.floor(performance.now())}`;
     await run(sandbox, `setsid sleep ${mark} >/dev/null 2>&1 &`);
     const other = await create();
-    process.kill(porter, "SIGKILL");
+    process.kill(entryProcess, "SIGKILL");
     await expect
       .poll(() => listProcesses().filter(({ words }) => words.includes(mark)).length, PATIENCE)
       .toBe(0);

@@ -8,9 +8,9 @@ import { maskLeaks } from "../leaking-descriptors.ts";
 import type { ProcessId } from "../processes.ts";
 import { BackgroundProcess } from "./background-process.ts";
 import type { BwrapSetup } from "./bwrap-options.ts";
+import { type Command, EntryProcess } from "./entry-process.ts";
 import type { Host } from "./host.ts";
 import { NamedPipes } from "./named-pipes.ts";
-import { type Command, Porter } from "./porter.ts";
 import { encodeRequest, listFields, RequestPipe } from "./requests.ts";
 import { TOOLKIT_LOADER } from "./toolkit.ts";
 
@@ -21,7 +21,7 @@ import { TOOLKIT_LOADER } from "./toolkit.ts";
 export const HOST_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" } as const;
 
 const PARTS = [
-  ...["main", "kernel", "answers", "folders", "filters", "namespaces", "commands", "bwrap", "keep"],
+  ...["main", "kernel", "answers", "folders", "filters", "namespaces", "commands", "bwrap", "entry-process"],
   ...["serve", "enter"],
 ];
 
@@ -46,9 +46,9 @@ export class Spawner {
   readonly #process: ChildProcessByStdio<Socket, Socket, null>;
   readonly #background: BackgroundProcess;
   readonly #exited: Promise<void>;
-  readonly #porters = new Map<string, Porter>();
+  readonly #entryProcesses = new Map<string, EntryProcess>();
   readonly #piped = new Map<string, (errno: number | undefined) => void>();
-  #lastPorter = 0;
+  #lastEntry = 0;
   #isGone = false;
   /** The beginning of an answer whose rest has not come yet. */
   #unfinished = "";
@@ -80,21 +80,21 @@ export class Spawner {
   }
 
   /** Starts a sandbox. @throws Failure SandboxUnavailable with what bwrap said */
-  async open({ options, files, overlay, sizeBytes, network }: BwrapSetup): Promise<Porter> {
+  async open({ options, files, overlay, sizeBytes, network }: BwrapSetup): Promise<EntryProcess> {
     const name = await this.pipes.take();
     if (this.#isGone) throw ended();
-    const porter = new Porter(new RequestPipe(this.pipes.path(name)));
-    this.#lastPorter += 1;
-    const number = `${this.#lastPorter}`;
-    this.#porters.set(number, porter);
+    const entryProcess = new EntryProcess(new RequestPipe(this.pipes.path(name)));
+    this.#lastEntry += 1;
+    const number = `${this.#lastEntry}`;
+    this.#entryProcesses.set(number, entryProcess);
     const { layers, mountPoint, changes } = overlay ?? NO_OVERLAY;
     this.#send([
       ...["open", number, name, network, ownersOf(overlay !== undefined)],
       ...[...listFields(layers), mountPoint, `${sizeBytes}`, changes ?? ""],
       ...[...listFields(files), ...options],
     ]);
-    await this.awaited(porter.first);
-    return porter;
+    await this.awaited(entryProcess.first);
+    return entryProcess;
   }
 
   /** Ends it, and with it every sandbox that is left. */
@@ -137,17 +137,17 @@ export class Spawner {
         this.#piped.delete(about);
         continue;
       }
-      const porter = this.#porters.get(about);
-      porter?.receive([kind, ...words]);
-      if (porter?.isGone) this.#porters.delete(about);
+      const entryProcess = this.#entryProcesses.get(about);
+      entryProcess?.receive([kind, ...words]);
+      if (entryProcess?.isGone) this.#entryProcesses.delete(about);
     }
   }
 
   #lose(): void {
     this.#isGone = true;
     for (const resolve of this.#piped.values()) resolve(undefined);
-    for (const porter of this.#porters.values()) porter.lose(ended());
-    this.#porters.clear();
+    for (const entryProcess of this.#entryProcesses.values()) entryProcess.lose(ended());
+    this.#entryProcesses.clear();
   }
 }
 

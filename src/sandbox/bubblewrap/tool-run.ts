@@ -1,7 +1,7 @@
 // A program of t1's own inside a sandbox: the toolkit, or a shell that prepares it.
 import type { ProcessRun } from "../run-process.ts";
 import type { ExecResult } from "../sandbox.ts";
-import type { Command } from "./porter.ts";
+import type { Command } from "./entry-process.ts";
 
 /** Far more than 1 GB takes tar in memory. */
 export const TOOL_LIMIT_MS = 300_000;

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
-import { DAEMON_ENV, DOOR_MOUNT, daemonWords, TOOLKIT_MOUNT } from "../../sandboxd/toolkit.ts";
+import { DAEMON_ENV, daemonWords, LISTENER_MOUNT, TOOLKIT_MOUNT } from "../../sandboxd/toolkit.ts";
 import type { Lease, SandboxSpec } from "../sandbox.ts";
 import { complaintOf, type Engine } from "./engine.ts";
 import { writeHosts } from "./sandbox-folder.ts";
@@ -44,7 +44,7 @@ export interface ContainerPlan {
   readonly toolkit: string;
   /** The sandbox's folder on this machine, and below it the one with the way to the driver. */
   readonly folder: string;
-  readonly doorFolder: string;
+  readonly listenerFolder: string;
   readonly driver: string;
   readonly joined?: JoinedNetwork | undefined;
 }
@@ -145,7 +145,7 @@ export function confinement({
 }
 
 function containerOptions(engine: Engine, plan: ContainerPlan) {
-  const { imageId, spec, toolkit, folder, doorFolder, joined } = plan;
+  const { imageId, spec, toolkit, folder, listenerFolder, joined } = plan;
   // Whoever joins the network finds it as it was made.
   const isApart = spec.network === "public" && joined === undefined;
   const own = joined === undefined ? ownNetwork(spec) : joinNetwork(engine, joined, folder);
@@ -153,7 +153,7 @@ function containerOptions(engine: Engine, plan: ContainerPlan) {
     Image: imageId,
     ...(joined === undefined && { Hostname: "sandbox" }),
     User: "0:0", // commands become who the image or the task says
-    Entrypoint: daemonWords(...(isApart ? ["apart"] : []), "connect", `${DOOR_MOUNT}/s`),
+    Entrypoint: daemonWords(...(isApart ? ["apart"] : []), "connect", `${LISTENER_MOUNT}/s`),
     Cmd: [],
     Env: Object.entries(DAEMON_ENV).map(([name, value]) => `${name}=${value}`),
     WorkingDir: "/",
@@ -161,7 +161,7 @@ function containerOptions(engine: Engine, plan: ContainerPlan) {
     Labels: labelsOf(plan),
     HostConfig: {
       ...own,
-      Mounts: [bind(toolkit, TOOLKIT_MOUNT), bind(doorFolder, DOOR_MOUNT), ...own.Mounts],
+      Mounts: [bind(toolkit, TOOLKIT_MOUNT), bind(listenerFolder, LISTENER_MOUNT), ...own.Mounts],
       Init: false, // the daemon is process 1, which nothing inside can kill
       ...confinement(spec),
       ...(isApart && { CapAdd: [...CAPABILITIES, ...CLOSING_CAPABILITIES] }),

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
 import { DaemonClient } from "../../sandboxd/client.ts";
 import { DaemonSandbox } from "../../sandboxd/daemon-sandbox.ts";
-import { DriverDoor } from "../../sandboxd/driver-door.ts";
+import { DriverListener } from "../../sandboxd/driver-listener.ts";
 import { makeToken } from "../../sandboxd/handshake.ts";
 import { LeasedSandbox, lost, nameOf } from "../../sandboxd/leased-sandbox.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../../sandboxd/set-up.ts";
@@ -15,9 +15,9 @@ import { openToolkit } from "../../sandboxd/toolkit.ts";
 import { assertSpec } from "../assert-spec.ts";
 import type { ContainerImage } from "../container-image.ts";
 import { memoryKills } from "../memory-kills.ts";
-import { OwnSandboxes } from "../own-sandboxes.ts";
 import { openRunFolder } from "../run-folder.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
+import { SandboxRegistry } from "../sandbox-registry.ts";
 import { TokenBucket } from "../token-bucket.ts";
 import {
   type ContainerPlan,
@@ -32,10 +32,10 @@ import { Engine } from "./engine.ts";
 import { inspectImage } from "./image.ts";
 import { ImageListings } from "./image-listings.ts";
 import { assertUnowned, isLeft, ownerOf, thisDriver } from "./ownership.ts";
-import { type Place, planContainer } from "./place.ts";
+import { type ContainerLocation, planContainer } from "./plan-container.ts";
 import {
   listSandboxFolders,
-  makeDoorFolder,
+  makeListenerFolder,
   readOwner,
   readRecord,
   removeSandboxFolder,
@@ -77,14 +77,14 @@ type Listed = z.infer<typeof Listed>;
 
 export class DockerProvider implements SandboxProvider {
   readonly name = "docker";
-  readonly #place: Place;
+  readonly #location: ContainerLocation;
   readonly #bucket: TokenBucket;
-  readonly #sandboxes = new OwnSandboxes<LeasedSandbox>();
+  readonly #sandboxes = new SandboxRegistry<LeasedSandbox>();
   readonly #listings = new ImageListings();
 
-  constructor(place: Place) {
-    this.#place = place;
-    this.#bucket = new TokenBucket(place.creation);
+  constructor(location: ContainerLocation) {
+    this.#location = location;
+    this.#bucket = new TokenBucket(location.creation);
   }
 
   /** The same lease and generation twice is the same sandbox. */
@@ -95,19 +95,19 @@ export class DockerProvider implements SandboxProvider {
   async adopt(lease: Lease): Promise<Sandbox | undefined> {
     const known = this.#sandboxes.get(lease);
     if (known !== undefined) return known;
-    const folder = sandboxFolder(this.#place.folder, lease);
+    const folder = sandboxFolder(this.#location.folder, lease);
     const record = readRecord(folder);
     if (record === undefined) return undefined;
     assertUnowned(record);
     if (!record.isReady) return undefined;
-    if ((await whyEnded(this.#place.engine, record.container, lifeOf(record))) !== undefined)
+    if ((await whyEnded(this.#location.engine, record.container, lifeOf(record))) !== undefined)
       return undefined;
     return this.#sandboxes.once(lease, () => this.#takeOver(folder, record));
   }
 
   /** What an image gives to its sandboxes where a task says nothing. @throws InputError when the engine has no such image */
   describeImage(reference: string): Promise<ContainerImage> {
-    return inspectImage(this.#place.engine, reference);
+    return inspectImage(this.#location.engine, reference);
   }
 
   async sweep(): Promise<readonly string[]> {
@@ -125,9 +125,9 @@ export class DockerProvider implements SandboxProvider {
         !isLeft(readRecord({ path })?.driver ?? labels[LABEL.driver], Number(deadline), now)
       )
         continue;
-      await removeContainer(this.#place.engine, Id);
+      await removeContainer(this.#location.engine, Id);
       if (labels[SERVICE_LABEL] !== undefined) continue; // gone with its sandbox
-      if (path.startsWith(`${this.#place.folder}/`)) removeSandboxFolder({ path });
+      if (path.startsWith(`${this.#location.folder}/`)) removeSandboxFolder({ path });
       ended.push(id);
     }
     this.#removeLeftFolders(now);
@@ -138,7 +138,7 @@ export class DockerProvider implements SandboxProvider {
     try {
       await this.#sandboxes.endAll();
     } finally {
-      this.#place.engine.close();
+      this.#location.engine.close();
     }
   }
 
@@ -155,36 +155,36 @@ export class DockerProvider implements SandboxProvider {
     }
     if (!(lease.deadlineMs > Date.now())) throw lost(nameOf(lease), "its deadline passed before it was made");
     await this.#bucket.take();
-    const { engine } = this.#place;
+    const { engine } = this.#location;
     const image = await inspectImage(engine, wanted.reference);
-    const folder = sandboxFolder(this.#place.folder, lease);
-    const plan = { ...planContainer(this.#place, folder, { imageId: image.id, spec, lease }), joined };
+    const folder = sandboxFolder(this.#location.folder, lease);
+    const plan = { ...planContainer(this.#location, folder, { imageId: image.id, spec, lease }), joined };
     const container = (await createContainer(engine, plan)) ?? (await this.#replace(folder, plan));
     if (typeof container !== "string") return container;
     const token = makeToken();
     const record: SandboxRecord = {
-      ...{ lease, container, door: plan.doorFolder, token, driver: thisDriver() },
+      ...{ lease, container, listener: plan.listenerFolder, token, driver: thisDriver() },
       spec: { ...spec, network, image: wanted, env: { ...spec.env } },
       imageEnv: { ...image.env },
       ...(image.user === undefined ? {} : { imageUser: image.user }),
       isReady: false,
       killsBefore: memoryKills(),
     };
-    let door: DriverDoor | undefined;
+    let listener: DriverListener | undefined;
     try {
-      door = await this.#openDoor(record, { isGrant: true });
+      listener = await this.#openListener(record, { isGrant: true });
       writeRecord(folder, record);
       await startContainer(engine, container, plan);
       if (spec.services !== undefined) await startServices(engine, container, plan, spec.services);
-      const connected = this.#connect(door, record);
+      const connected = this.#connect(listener, record);
       const { client } = connected;
       const listing = await this.#listings.findOrRead(image, client);
       await placeSandbox(connected, { spec, image, lease, listing });
       await startImage(client, { spec, image });
       writeRecord(folder, { ...record, isReady: true });
-      return this.#sandbox(folder, record, { door, ...connected });
+      return this.#sandbox(folder, record, { listener, ...connected });
     } catch (error) {
-      door?.close();
+      listener?.close();
       if (spec.services !== undefined) await removeServices(engine, plan.name).catch(() => undefined); // as swept
       await removeContainer(engine, container).finally(() => removeSandboxFolder(folder));
       throw error;
@@ -193,7 +193,7 @@ export class DockerProvider implements SandboxProvider {
 
   /** A container of this lease is there: its driver died, or died while making it. */
   async #replace(folder: SandboxFolder, plan: ContainerPlan): Promise<LeasedSandbox | string> {
-    const { engine } = this.#place;
+    const { engine } = this.#location;
     const record = readRecord(folder);
     if (record !== undefined) {
       assertUnowned(record);
@@ -203,7 +203,7 @@ export class DockerProvider implements SandboxProvider {
     await removeServices(engine, folder.name);
     await removeContainer(engine, folder.name);
     removeSandboxFolder(folder);
-    makeDoorFolder(folder, ownerOf(plan.lease), plan.doorFolder);
+    makeListenerFolder(folder, ownerOf(plan.lease), plan.listenerFolder);
     const container = await createContainer(engine, plan);
     if (container !== undefined) return container;
     throw new Failure("SandboxUnavailable", `container ${folder.name} cannot be replaced`, {
@@ -213,29 +213,29 @@ export class DockerProvider implements SandboxProvider {
 
   async #takeOver(folder: SandboxFolder, old: SandboxRecord): Promise<LeasedSandbox> {
     const record = { ...old, driver: thisDriver() };
-    const door = await this.#openDoor(record, { isGrant: false });
+    const listener = await this.#openListener(record, { isGrant: false });
     try {
       writeRecord(folder, record);
-      const connected = this.#connect(door, record);
+      const connected = this.#connect(listener, record);
       await connected.client.call({ op: "status" });
-      return this.#sandbox(folder, record, { door, ...connected });
+      return this.#sandbox(folder, record, { listener, ...connected });
     } catch (error) {
-      door.close();
+      listener.close();
       throw error;
     }
   }
 
-  #openDoor(record: SandboxRecord, { isGrant }: { readonly isGrant: boolean }): Promise<DriverDoor> {
-    const { door, token, container } = record;
-    const whyGone = () => whyEnded(this.#place.engine, container, lifeOf(record)).catch(() => undefined); // the engine is away: we wait
-    return DriverDoor.open({ folder: door, token, isGrant, whyGone });
+  #openListener(record: SandboxRecord, { isGrant }: { readonly isGrant: boolean }): Promise<DriverListener> {
+    const { listener, token, container } = record;
+    const whyGone = () => whyEnded(this.#location.engine, container, lifeOf(record)).catch(() => undefined); // the engine is away: we wait
+    return DriverListener.open({ folder: listener, token, isGrant, whyGone });
   }
 
   #connect(
-    door: DriverDoor,
+    listener: DriverListener,
     { lease, spec, imageEnv, imageUser }: SandboxRecord,
   ): { readonly client: DaemonClient; readonly sandbox: DaemonSandbox } {
-    const client = new DaemonClient(() => door.connect());
+    const client = new DaemonClient(() => listener.connect());
     const user = spec.user ?? imageUser;
     const env = { ...BASE_ENV, ...imageEnv, ...spec.env };
     return { client, sandbox: new DaemonSandbox(lease, client, { workdir: spec.workdir, env, user }) };
@@ -245,12 +245,12 @@ export class DockerProvider implements SandboxProvider {
     folder: SandboxFolder,
     { spec, lease, container }: SandboxRecord,
     connected: {
-      readonly door: DriverDoor;
+      readonly listener: DriverListener;
       readonly client: DaemonClient;
       readonly sandbox: DaemonSandbox;
     },
   ): LeasedSandbox {
-    const { client, sandbox, door } = connected;
+    const { client, sandbox, listener } = connected;
     return new LeasedSandbox(spec, lease, {
       ...{ client, sandbox },
       // Services and what they hold stay: the next one comes onto their network.
@@ -264,9 +264,9 @@ export class DockerProvider implements SandboxProvider {
               }),
             ),
       remove: async () => {
-        door.close();
-        if (spec.services !== undefined) await removeServices(this.#place.engine, folder.name);
-        await removeContainer(this.#place.engine, container);
+        listener.close();
+        if (spec.services !== undefined) await removeServices(this.#location.engine, folder.name);
+        await removeContainer(this.#location.engine, container);
         removeSandboxFolder(folder);
         this.#sandboxes.forget(lease);
       },
@@ -275,7 +275,7 @@ export class DockerProvider implements SandboxProvider {
 
   async #leftContainers(): Promise<readonly Listed[]> {
     const filters = encodeURIComponent(JSON.stringify({ label: [LABEL.id] }));
-    const answer = await this.#place.engine.call("GET", `/containers/json?all=true&filters=${filters}`);
+    const answer = await this.#location.engine.call("GET", `/containers/json?all=true&filters=${filters}`);
     const listed = z.array(Listed).safeParse(answer.value);
     // Those on another's network come after it, and podman wants them to go before it.
     const isService = ({ Labels }: Listed) => Labels?.[SERVICE_LABEL] !== undefined;
@@ -288,7 +288,7 @@ export class DockerProvider implements SandboxProvider {
 
   /** Of drivers that died between folder and container. */
   #removeLeftFolders(now: number): void {
-    for (const path of listSandboxFolders(this.#place.folder)) {
+    for (const path of listSandboxFolders(this.#location.folder)) {
       const owner = readOwner({ path });
       if (owner !== undefined && isLeft(owner.driver, owner.deadlineMs, now)) removeSandboxFolder({ path });
     }

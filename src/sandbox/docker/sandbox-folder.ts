@@ -45,7 +45,7 @@ export const SandboxRecord = z.strictObject({
   lease: z.strictObject({ id: Text, generation: z.int(), deadlineMs: z.number() }),
   container: Text,
   /** The folder with the way in. */
-  door: Text,
+  listener: Text,
   token: z.string().regex(/^[0-9a-f]{64}$/),
   /** As of `formatProcess`. */
   driver: Text,
@@ -87,21 +87,21 @@ export type Owner = z.infer<typeof Owner>;
 
 /**
  * Root inside may be another user here and has to pass to the socket. Others on this machine can pass too, but not list the
- * folder, so that they find no door at which they could play the daemon.
+ * folder, so that they find no socket at which they could play the daemon.
  *
  * @returns the folder that is mounted into the sandbox and holds nothing but the socket
  */
-export function makeDoorFolder(
+export function makeListenerFolder(
   { path }: SandboxFolder,
   owner: Owner,
-  door = join(path, randomBytes(8).toString("hex")),
+  listener = join(path, randomBytes(8).toString("hex")),
 ): string {
   mkdirSync(path, { recursive: true });
   writeFileSync(join(path, OWNER), JSON.stringify(owner), { mode: 0o600 });
-  mkdirSync(door, { recursive: true });
+  mkdirSync(listener, { recursive: true });
   chmodSync(path, 0o711);
-  chmodSync(door, 0o755);
-  return door;
+  chmodSync(listener, 0o755);
+  return listener;
 }
 
 export function writeRecord({ path }: SandboxFolder, record: SandboxRecord): void {

@@ -19,7 +19,7 @@ import { complaintOf, type Engine } from "./engine.ts";
 export const SERVICE_LABEL = "t1.service.of";
 /** From one look at a service to the next, and until it has to be what is waited for. */
 const LOOK_MS = 300;
-const PATIENCE_MS = 300_000;
+const WAIT_MS = 300_000;
 const LOG_LINES = 20;
 
 const State = z.object({
@@ -121,7 +121,7 @@ async function awaitService(
   condition: ServiceCondition["condition"],
 ): Promise<void> {
   let hasLooked = false;
-  for (const until = performance.now() + PATIENCE_MS; ; await sleep(LOOK_MS)) {
+  for (const until = performance.now() + WAIT_MS; ; await sleep(LOOK_MS)) {
     const answer = await engine.call("GET", `/containers/${id}/json`);
     const state = State.safeParse(answer.value).data?.State;
     if (state === undefined)

@@ -1,4 +1,4 @@
-// The tasks of one cluster: started, described, listed and stopped, with the patience that each of it deserves.
+// The tasks of one cluster: started, described, listed and stopped, each retried as long as it deserves.
 import {
   DescribeTasksCommand,
   type ECSClient,
@@ -9,12 +9,12 @@ import {
   type Task,
 } from "@aws-sdk/client-ecs";
 import { EcsRefusal, refusalOfError, refusalOfFailures } from "./ecs-refusal.ts";
-import { type PatienceOptions, type Pauses, patiently } from "./patience.ts";
+import { type Pauses, type RetryOptions, retryAws } from "./retry-aws.ts";
 
 /** As many as DescribeTasks takes. */
 const DESCRIBED_AT_ONCE = 100;
 /** For requests that nobody waits for longer. */
-const SHORT_PATIENCE_MS = 60_000;
+const SHORT_RETRY_MS = 60_000;
 
 export interface EcsTasksOptions {
   /** Makes one attempt per request: repeating is done here, where it is known what may be repeated. */
@@ -38,17 +38,17 @@ export class EcsTasks {
    */
   run(
     request: RunTaskCommandInput,
-    patience: Pick<PatienceOptions, "untilMs" | "isFinal" | "signal" | "onRepeat">,
+    retry: Pick<RetryOptions, "untilMs" | "isFinal" | "signal" | "onRepeat">,
   ): Promise<string> {
     const { client, pauses } = this.#options;
-    return patiently(
+    return retryAws(
       async () => {
         const { tasks = [], failures = [] } = await client.send(new RunTaskCommand(request));
         const arn = tasks[0]?.taskArn;
         if (arn === undefined) throw refusalOfFailures(failures);
         return arn;
       },
-      { pauses, ...patience },
+      { pauses, ...retry },
     );
   }
 
@@ -101,6 +101,6 @@ export class EcsTasks {
 
   #soon<Value>(attempt: () => Promise<Value>): Promise<Value> {
     const { pauses } = this.#options;
-    return patiently(attempt, { pauses, untilMs: Date.now() + SHORT_PATIENCE_MS });
+    return retryAws(attempt, { pauses, untilMs: Date.now() + SHORT_RETRY_MS });
   }
 }

@@ -6,7 +6,7 @@ import { nameOf } from "../../sandboxd/leased-sandbox.ts";
 import type { Lease, SandboxSpec } from "../sandbox.ts";
 import { EcsRefusal, failureOfRefusal } from "./ecs-refusal.ts";
 import type { EcsTasks } from "./ecs-tasks.ts";
-import { jittered, type Pauses, pause } from "./patience.ts";
+import { jittered, type Pauses, pause } from "./retry-aws.ts";
 import { failureOfStart, type Stopped } from "./stop-failure.ts";
 import {
   addressOf,
@@ -31,7 +31,7 @@ export interface LauncherOptions {
   readonly place: TaskPlace;
   readonly pauses: Pauses;
   /** For capacity, a place in the account, and the pull of images, all together. */
-  readonly patienceMs: number;
+  readonly retryForMs: number;
   /** Nobody wants tasks any more: its reason is what those get who wait for one. */
   readonly signal: AbortSignal;
 }
@@ -52,8 +52,8 @@ export class Launcher {
 
   /** @throws Failure SandboxUnavailable; InputError when the deployment has to be changed */
   async start(wanted: Wanted): Promise<StartedTask> {
-    const { pauses, patienceMs, signal } = this.#options;
-    const untilMs = Math.min(Date.now() + patienceMs, wanted.lease.deadlineMs);
+    const { pauses, retryForMs, signal } = this.#options;
+    const untilMs = Math.min(Date.now() + retryForMs, wanted.lease.deadlineMs);
     let { market } = wanted;
     for (let launch = 0; ; launch++) {
       const started = await this.#launch({ ...wanted, market }, launch, untilMs);

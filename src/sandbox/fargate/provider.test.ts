@@ -8,7 +8,7 @@ describe("tasks of ECS", { timeout: 300_000 }, () => {
   sandboxContract(
     async () => {
       // Twenty-four tasks at once start as fast as this machine makes processes.
-      opened = await openFargate({ timing: { patienceMs: 240_000 } });
+      opened = await openFargate({ timing: { retryForMs: 240_000 } });
       return {
         provider: opened.provider,
         image: { kind: "docker", reference: "x", files: [] },

@@ -9,17 +9,17 @@ import { type DialOptions, dialDaemon } from "../../sandboxd/dialer.ts";
 import { LeasedSandbox, lost, nameOf } from "../../sandboxd/leased-sandbox.ts";
 import { BASE_ENV, placeSandbox, startImage } from "../../sandboxd/set-up.ts";
 import { assertSpec } from "../assert-spec.ts";
-import { OwnSandboxes } from "../own-sandboxes.ts";
 import type { Lease, Sandbox, SandboxProvider, SandboxSpec } from "../sandbox.ts";
+import { SandboxRegistry } from "../sandbox-registry.ts";
 import { TokenBucket } from "../token-bucket.ts";
 import { assertNetwork, referenceOf } from "./accepted-spec.ts";
 import { mayPass, refusalOfError } from "./ecs-refusal.ts";
 import { EcsTasks } from "./ecs-tasks.ts";
 import type { FargateImage } from "./fargate-image.ts";
 import { isOver, Launcher, type StartedTask } from "./launcher.ts";
-import { leftSandboxes } from "./left-sandboxes.ts";
-import { decodeNotes, encodeNotes } from "./notes.ts";
-import type { Pauses } from "./patience.ts";
+import { decodeMetadata, encodeMetadata } from "./metadata.ts";
+import { orphanedSandboxes } from "./orphaned-sandboxes.ts";
+import type { Pauses } from "./retry-aws.ts";
 import { failureOfStop, type Stopped, wasInterrupted } from "./stop-failure.ts";
 import { type ContainerName, PORTS, SUCCESSOR_SLACK_MS, type TaskPlace } from "./task-request.ts";
 import { TaskWatch } from "./task-watch.ts";
@@ -42,7 +42,7 @@ export interface FargateTiming {
   /** Starts of tasks; ECS takes 20 a second with a burst of 100, of all drivers together. */
   readonly creation: { readonly perSecond: number; readonly burst: number };
   /** Until a sandbox runs. */
-  readonly patienceMs: number;
+  readonly retryForMs: number;
   /** Between repeated requests. */
   readonly pauses: Pauses;
   /** Between looks at tasks that are waited for. */
@@ -55,7 +55,7 @@ export interface FargateTiming {
 const TIMING: FargateTiming = {
   // One driver has a group of episodes, and many drivers start at once.
   creation: { perSecond: 6, burst: 16 },
-  patienceMs: 900_000,
+  retryForMs: 900_000,
   pauses: { firstMs: 1_000, longestMs: 30_000 },
   looks: { firstMs: 1_000, longestMs: 5_000 },
   unknownAfterMs: 60_000,
@@ -78,7 +78,7 @@ export class FargateProvider implements SandboxProvider {
   readonly #watch: TaskWatch;
   readonly #launcher: Launcher;
   readonly #bucket: TokenBucket;
-  readonly #sandboxes = new OwnSandboxes<LeasedSandbox>();
+  readonly #sandboxes = new SandboxRegistry<LeasedSandbox>();
   /** Leases that Spot has interrupted: their next sandbox is on demand. */
   readonly #interrupted = new Set<string>();
   readonly #disposal = new AbortController();
@@ -87,7 +87,7 @@ export class FargateProvider implements SandboxProvider {
     const { client, cluster, subnets, securityGroups, networkedGroups = [], tags = {}, driver } = options;
     this.#options = options;
     this.#timing = { ...TIMING, ...options.timing };
-    const { pauses, looks, patienceMs, unknownAfterMs } = this.#timing;
+    const { pauses, looks, retryForMs, unknownAfterMs } = this.#timing;
     this.#ecs = new EcsTasks({ client, cluster, pauses });
     this.#watch = new TaskWatch({
       describe: arns => this.#ecs.describe(arns),
@@ -95,7 +95,7 @@ export class FargateProvider implements SandboxProvider {
     });
     const place = { cluster, subnets, securityGroups, networkedGroups, tags, driver };
     const { signal } = this.#disposal;
-    this.#launcher = new Launcher({ ecs: this.#ecs, watch: this.#watch, place, pauses, patienceMs, signal });
+    this.#launcher = new Launcher({ ecs: this.#ecs, watch: this.#watch, place, pauses, retryForMs, signal });
     this.#bucket = new TokenBucket(this.#timing.creation);
   }
 
@@ -112,19 +112,19 @@ export class FargateProvider implements SandboxProvider {
     if (started === undefined) return undefined;
     const task = sharedTask(started, lease, { isVerifierFree: false });
     const client = this.#dial(task, "agent", lease);
-    const { value, body } = await client.call({ op: "recall" });
-    if (!value.isNoted) {
+    const { value, body } = await client.call({ op: "get-metadata" });
+    if (!value.isSet) {
       client.lose(lost(nameOf(lease), "it was never set up"));
       return undefined;
     }
-    const making = { ...decodeNotes(client, body), lease, client };
+    const making = { ...decodeMetadata(client, body), lease, client };
     return this.#sandboxes.once(lease, async () => this.#sandbox(task, "agent", making));
   }
 
   async sweep(): Promise<readonly string[]> {
     const now = new Date();
     const ended = await this.#sandboxes.endLate(now.getTime());
-    for (const { arn, leaseId, why } of leftSandboxes(await this.#ecs.list(), now)) {
+    for (const { arn, leaseId, why } of orphanedSandboxes(await this.#ecs.list(), now)) {
       await this.#ecs.stop(arn, why);
       ended.push(leaseId);
     }
@@ -161,7 +161,7 @@ export class FargateProvider implements SandboxProvider {
       const sandbox = daemonSandbox(client, making);
       await placeSandbox({ client, sandbox }, { spec, image, lease, fileLimitBytes: spec.diskBytes });
       await startImage(client, { spec, image });
-      await client.call({ op: "note" }, encodeNotes(making));
+      await client.call({ op: "put-metadata" }, encodeMetadata(making));
       return this.#sandbox(task, container, { ...making, client });
     } catch (error) {
       client.lose(lost(nameOf(lease), "it was not set up"));

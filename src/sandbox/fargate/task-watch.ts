@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Task } from "@aws-sdk/client-ecs";
 import { mayPass, refusalOfError } from "./ecs-refusal.ts";
-import { jittered, type Pauses } from "./patience.ts";
+import { jittered, type Pauses } from "./retry-aws.ts";
 
 /** As many as DescribeTasks takes. */
 const DESCRIBED_AT_ONCE = 100;

@@ -1,4 +1,4 @@
-// A task of the double of ECS: its containers really run (local-task.ts), and it goes through the states that ECS tells of.
+// A task of the fake of ECS: its containers really run (local-task.ts), and it goes through the states that ECS tells of.
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunTaskCommandInput, Tag } from "@aws-sdk/client-ecs";

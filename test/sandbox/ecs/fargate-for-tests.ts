@@ -1,4 +1,4 @@
-// The fargate provider over the double, with the definition that the deployment registers, and times for tests.
+// The fargate provider over the fake, with the definition that the deployment registers, and times for tests.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import {
   type FargateTiming,
 } from "../../../src/sandbox/fargate/provider.ts";
 import { makeRootFolder } from "../root-folder.ts";
-import { EcsDouble, type EcsDoubleOptions } from "./ecs-double.ts";
+import { EcsFake, type EcsFakeOptions } from "./ecs-fake.ts";
 import type { TaskDefinition } from "./ecs-task.ts";
 
 const CLUSTER = "t1";
@@ -19,7 +19,7 @@ const IMAGE = "registry/t1/tasks:x";
 
 const QUICK: FargateTiming = {
   creation: { perSecond: 1000, burst: 1000 },
-  patienceMs: 30_000,
+  retryForMs: 30_000,
   pauses: { firstMs: 10, longestMs: 100 },
   looks: { firstMs: 20, longestMs: 100 },
   unknownAfterMs: 1_000,
@@ -27,7 +27,7 @@ const QUICK: FargateTiming = {
 };
 
 export interface FargateForTests extends AsyncDisposable {
-  readonly ecs: EcsDouble;
+  readonly ecs: EcsFake;
   readonly provider: FargateProvider;
   /** Another driver of the same cluster. */
   readonly another: (options?: Partial<FargateOptions>) => FargateProvider;
@@ -39,12 +39,12 @@ const root = join(folder, "root");
 makeRootFolder(root, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** @param options.timing replaces single times of tests @param double beside its cluster */
+/** @param options.timing replaces single times of tests @param fake beside its cluster */
 export async function openFargate(
   options: Partial<FargateOptions> = {},
-  double: Omit<EcsDoubleOptions, "cluster"> = {},
+  fake: Omit<EcsFakeOptions, "cluster"> = {},
 ): Promise<FargateForTests> {
-  const ecs = await EcsDouble.open({ cluster: CLUSTER, ...double });
+  const ecs = await EcsFake.open({ cluster: CLUSTER, ...fake });
   ecs.addImage(IMAGE, root);
   const taskDefinition = ecs.register(
     sandboxTaskDefinition({

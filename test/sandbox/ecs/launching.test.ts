@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { capturedText } from "../../../src/sandbox/captured-text.ts";
 import { TAG } from "../../../src/sandbox/fargate/task-request.ts";
 import type { Lease, Sandbox, SandboxSpec } from "../../../src/sandbox/sandbox.ts";
-import type { EcsDouble } from "./ecs-double.ts";
+import type { EcsFake } from "./ecs-fake.ts";
 import { openFargatePerTest } from "./fargate-for-tests.ts";
 import { FAILURES, REFUSALS, type RequestFault, STOPS } from "./faults.ts";
 
@@ -31,7 +31,7 @@ function saidBy(fault: RequestFault): string | RegExp {
 }
 
 /** Short enough to be waited for. */
-const IMPATIENT = { timing: { patienceMs: 300 } };
+const IMPATIENT = { timing: { retryForMs: 300 } };
 
 describe("a request that is refused and may pass", () => {
   it.each([
@@ -235,8 +235,8 @@ describe("a task that does not start", () => {
   });
 
   it.each([
-    ["a task that stays pending", (ecs: EcsDouble) => ecs.failStarts({ kind: "never" })],
-    ["ECS to take its request", (ecs: EcsDouble) => ecs.failRequests("RunTask", REFUSALS.throttled, 1_000)],
+    ["a task that stays pending", (ecs: EcsFake) => ecs.failStarts({ kind: "never" })],
+    ["ECS to take its request", (ecs: EcsFake) => ecs.failRequests("RunTask", REFUSALS.throttled, 1_000)],
   ])(
     "while it waits for %s: is given up at once when its driver ends, and leaves nothing",
     async (_, prepare) => {

@@ -2,7 +2,7 @@
 // those of the lists of faults that real projects had.
 import { describe, expect, it } from "vitest";
 import { capturedText } from "../../../src/sandbox/captured-text.ts";
-import { leftSandboxes } from "../../../src/sandbox/fargate/left-sandboxes.ts";
+import { orphanedSandboxes } from "../../../src/sandbox/fargate/orphaned-sandboxes.ts";
 import { readStop, stopKey } from "../../../src/sandbox/fargate/stop-records.ts";
 import type { Lease, Sandbox, SandboxSpec } from "../../../src/sandbox/sandbox.ts";
 import { temporaryStore } from "../../store/temporary-store.ts";
@@ -253,7 +253,7 @@ describe("a sandbox whose driver is gone", () => {
       { key: "t1:deadline", value: "2026-01-01T00:00:00.000Z" },
     ];
     const at = (time: string) =>
-      leftSandboxes([{ taskArn: "a", tags }, { taskArn: "sampler" }], new Date(time));
+      orphanedSandboxes([{ taskArn: "a", tags }, { taskArn: "sampler" }], new Date(time));
     expect(at("2025-12-31T23:59:59Z")).toEqual([]);
     expect(at("2026-01-01T00:00:01Z")).toEqual([{ arn: "a", leaseId: late.id, why: "its deadline passed" }]);
     await ecs.lose(driver);
@@ -279,7 +279,7 @@ describe("a sandbox whose driver is gone", () => {
 });
 
 it("a hundred tasks are described by one request, and all that wait by one loop", async () => {
-  const { ecs, provider } = await open({ timing: { patienceMs: 1_500 } });
+  const { ecs, provider } = await open({ timing: { retryForMs: 1_500 } });
   ecs.failStarts({ kind: "never" }, 250);
   const made = await Promise.allSettled(Array.from({ length: 250 }, () => provider.create(SPEC, lease())));
   expect(made.every(({ status }) => status === "rejected")).toBe(true);

@@ -1,6 +1,6 @@
 // The containers of one sandbox task as processes of this machine: each with root, processes and names of its own, from
 // the definition that would be registered. They share this machine's network, each task under its own loopback address;
-// that sandboxes have no way out is for security groups to see to, which no double can show.
+// that sandboxes have no way out is for security groups to see to, which no fake can show.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -39,7 +39,7 @@ export interface LocalContainer {
   readonly read: (path: string) => string;
 }
 
-export interface ContainerPlace {
+export interface ContainerParts {
   /** Folder that its image stands for; it is copied. */
   readonly root: string;
   readonly address: string;
@@ -50,7 +50,7 @@ export interface ContainerPlace {
 
 export async function startContainer(
   definition: ContainerDefinition,
-  { root, address, environment, keptFile }: ContainerPlace,
+  { root, address, environment, keptFile }: ContainerParts,
 ): Promise<LocalContainer> {
   toolkit ??= toolkitForTests();
   const folder = mkdtempSync(join(tmpdir(), "t1-ecs-"));

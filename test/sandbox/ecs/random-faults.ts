@@ -1,10 +1,10 @@
 // Faults of ECS and of its tasks as chance has it, for loads: only such as pass, or as cost no more than one sandbox.
 import { TAG } from "../../../src/sandbox/fargate/task-request.ts";
 import { listProcesses } from "../processes.ts";
-import type { EcsDouble } from "./ecs-double.ts";
+import type { EcsFake } from "./ecs-fake.ts";
 import { FAILURES, REFUSALS, type RequestFault, STOPS, type StartFault } from "./faults.ts";
 
-type Operation = Parameters<EcsDouble["failRequests"]>[0];
+type Operation = Parameters<EcsFake["failRequests"]>[0];
 
 const ANYWHERE: Readonly<Record<string, RequestFault>> = {
   throttled: REFUSALS.throttled,
@@ -45,9 +45,9 @@ const STARTS: Readonly<Record<string, StartFault>> = {
 export class EcsFaults {
   /** How often each was chosen. */
   readonly counts: Record<string, number> = {};
-  readonly #ecs: EcsDouble;
+  readonly #ecs: EcsFake;
 
-  constructor(ecs: EcsDouble) {
+  constructor(ecs: EcsFake) {
     this.#ecs = ecs;
   }
 

@@ -1,4 +1,4 @@
-// What the double of ECS refuses, as far as our requests could be wrong in it.
+// What the fake of ECS refuses, as far as our requests could be wrong in it.
 import type { RunTaskCommandInput } from "@aws-sdk/client-ecs";
 import type { TaskDefinition } from "./ecs-task.ts";
 

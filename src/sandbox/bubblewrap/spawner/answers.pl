@@ -14,7 +14,7 @@ sub give_up {
 # For what the driver reads.
 sub fail {
   my ($reason) = @_;
-  answer("failed $porter $reason");
+  answer("failed $entry $reason");
   leave(1);
 }
 

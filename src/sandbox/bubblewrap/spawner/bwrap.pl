@@ -3,7 +3,7 @@
 # Of files there is room for one per this many bytes of a sandbox: each takes memory of the kernel, empty or not.
 use constant { BYTES_PER_FILE => 1024, FEWEST_FILES => 16384 };
 
-use constant START_PATIENCE_S => 30;
+use constant START_WAIT_S => 30;
 # For what bwrap said before it gave up to arrive.
 use constant LAST_WORDS_S => 0.02;
 
@@ -12,7 +12,7 @@ my @HOST_VARIABLES = ('PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL=C');
 
 # Process 1 of a sandbox is bwrap itself, stopped right before it would run a program: it waits for a byte that never
 # comes. Nothing inside can end it (a pid namespace protects its first process), and children that lost their parents
-# are reaped because it ignores SIGCHLD. When porter or spawner die, even by SIGKILL, the wait ends, bwrap finds no
+# are reaped because it ignores SIGCHLD. When entry process or spawner die, even by SIGKILL, the wait ends, bwrap finds no
 # program to run and exits, and the kernel ends everything inside. Nothing is left over but, of one that was starting, a
 # bwrap inside that waits for the word of the one outside (serve).
 sub start_bwrap {
@@ -97,7 +97,7 @@ sub limit_files {
 # when it started
 sub await_sandbox {
   my ($info, $probe, $keeps_network, $outer, $upper) = @_;
-  my $until = now() + START_PATIENCE_S;
+  my $until = now() + START_WAIT_S;
   my $look_again = sub {
     die "bwrap was not ready in time\n" if now() > $until;
     select undef, undef, undef, LOOK_S;

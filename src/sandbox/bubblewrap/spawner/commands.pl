@@ -1,4 +1,4 @@
-# Commands: a child of the porter each.
+# Commands: a child of the entry process each.
 
 # A command is killed first when the machine runs out of memory, so that the driver stays. 0 is neutral, 1000 the most.
 use constant OOM_SCORE => 500;
@@ -56,7 +56,7 @@ sub open_pipe {
   if ($fd < 0) {
     # Too many for this process alone: somebody inside has lowered its limit (prlimit(2)), and the machine lacks nothing.
     leave(NOT_USABLE) if $! == EMFILE;
-    answer("refused $porter $id " . ($! + 0));
+    answer("refused $entry $id " . ($! + 0));
     leave(1);
   }
   syscall $FCNTL, $fd, F_SETFL, 0;

@@ -5,9 +5,9 @@
 # command itself. Debian and Ubuntu have perl-base on every machine; nothing beyond it is used.
 #
 # Three kinds of processes:
-#   the spawner, one per driver, is small, so that its forks are cheap; it makes named pipes and starts porters;
-#   a porter, one per sandbox, starts bwrap, enters all namespaces of it, and makes a child for each command. Only these
-#     children are inside the pid namespace: no command can see, signal or trace a porter. When it ends, by whatever,
+#   the spawner, one per driver, is small, so that its forks are cheap; it makes named pipes and starts entry processes;
+#   an entry process, one per sandbox, starts bwrap, enters all namespaces of it, and makes a child for each command. Only these
+#     children are inside the pid namespace: no command can see, signal or trace an entry process. When it ends, by whatever,
 #     the spawner closes the pipe that bwrap waits on, and with bwrap ends everything inside;
 #   a child, one per command, gives up all powers that commands do not have, and becomes the command.
 #
@@ -33,8 +33,8 @@ $0 = 't1';
 
 my ($mode, $machine, @arguments) = @ARGV;
 
-# What a porter knows of itself and of its sandbox.
-my ($porter, $folder_fd, $nothing_fd, $changes_fd, $stat, $oom_score);
+# What an entry process knows of itself and of its sandbox.
+my ($entry, $folder_fd, $nothing_fd, $changes_fd, $stat, $oom_score);
 # For the system calls of become: which process, what it may do, and its limits.
 my ($this_process, $kept_capabilities, $process_limit, $memory_limit);
 # Of a sandbox whose commands may have this machine's network: its process 1, by which the others enter their own.

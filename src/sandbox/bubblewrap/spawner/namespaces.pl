@@ -50,7 +50,7 @@ sub is_ending {
   return !@fields || $fields[0] =~ /[ZX]/ || ($fields[6] & PF_EXITING) != 0;
 }
 
-# What neither the porter nor any child of it needs again. The porter keeps its own powers: it executes no program.
+# What neither the entry process nor any child of it needs again. The entry process keeps its own powers: it executes no program.
 sub give_up_for_ever {
   my %kept = map { $_ => 1 } @KEPT_CAPABILITIES;
   for my $capability (0 .. 63) {

@@ -1,6 +1,6 @@
 // Something about a sandbox's files that is costly to find out, and stays true while nothing runs inside.
 
-export class WhileQuiet<Value> {
+export class CachedUntilExec<Value> {
   #known: Promise<Value> | undefined;
   #isQuiet = false;
   #beginnings = 0;

@@ -2,19 +2,19 @@
 import type { Task } from "@aws-sdk/client-ecs";
 import { TAG } from "./task-request.ts";
 
-export interface LeftSandbox {
+export interface OrphanedSandbox {
   readonly arn: string;
   readonly leaseId: string;
   readonly why: "its deadline passed" | "its driver is gone";
 }
 
 /** @param tasks all of the cluster that run or start, with their tags: a driver that is not among them is gone */
-export function leftSandboxes(
+export function orphanedSandboxes(
   tasks: readonly Pick<Task, "taskArn" | "tags">[],
   now: Date,
-): readonly LeftSandbox[] {
+): readonly OrphanedSandbox[] {
   const running = new Set(tasks.map(({ taskArn }) => taskArn));
-  return tasks.flatMap(({ taskArn: arn, tags = [] }): readonly LeftSandbox[] => {
+  return tasks.flatMap(({ taskArn: arn, tags = [] }): readonly OrphanedSandbox[] => {
     const tag = (wanted: string): string | undefined => tags.find(({ key }) => key === wanted)?.value;
     const leaseId = tag(TAG.lease);
     if (arn === undefined || leaseId === undefined) return [];

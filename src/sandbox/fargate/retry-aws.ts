@@ -8,7 +8,7 @@ export interface Pauses {
   readonly longestMs: number;
 }
 
-export interface PatienceOptions {
+export interface RetryOptions {
   readonly pauses: Pauses;
   /** Unix ms. */
   readonly untilMs: number;
@@ -21,9 +21,9 @@ export interface PatienceOptions {
 }
 
 /** @throws EcsRefusal the last one */
-export async function patiently<Value>(
+export async function retryAws<Value>(
   attempt: () => Promise<Value>,
-  { pauses, untilMs, signal, isFinal = () => false, onRepeat }: PatienceOptions,
+  { pauses, untilMs, signal, isFinal = () => false, onRepeat }: RetryOptions,
 ): Promise<Value> {
   for (let count = 0; ; count++) {
     signal?.throwIfAborted();

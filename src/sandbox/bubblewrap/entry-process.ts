@@ -8,7 +8,7 @@ import type { CommandPipes } from "./named-pipes.ts";
 import { listFields, type RequestPipe } from "./requests.ts";
 
 /** A machine that is overloaded takes its time; what is given up here is the end of a run. */
-const END_PATIENCE_MS = 60_000;
+const END_WAIT_MS = 60_000;
 
 /** A program of the sandbox. Paths are absolute. */
 export interface Command {
@@ -27,8 +27,8 @@ export interface Command {
   readonly emptied?: readonly string[];
 }
 
-/** What a porter says, split at spaces. */
-export type PorterAnswer = readonly string[];
+/** What an entry process says, split at spaces. */
+export type EntryAnswer = readonly string[];
 
 interface Running {
   readonly resolve: (end: ProcessEnd) => void;
@@ -36,7 +36,7 @@ interface Running {
   readonly tell: (pid: number | undefined) => void;
 }
 
-export class Porter {
+export class EntryProcess {
   /** Resolves when nothing of the sandbox is left. */
   readonly gone: Promise<void>;
   readonly #requests: RequestPipe;
@@ -64,7 +64,7 @@ export class Porter {
 
   /**
    * Its end rejects with Failure SandboxLost when the sandbox ends first, and with Failure SandboxUnavailable when this
-   * machine has no process left. How long it took is measured by the porter, since this process may be busy.
+   * machine has no process left. How long it took is measured by the entry process, since this process may be busy.
    */
   start(command: Command, { names }: Pick<CommandPipes, "names">): Omit<StartedProcess, "pipes"> {
     const id = this.#nextRequest();
@@ -105,10 +105,10 @@ export class Porter {
   async end(): Promise<void> {
     this.#close();
     const late = new AbortController();
-    const patience = sleep(END_PATIENCE_MS, "late" as const, { signal: late.signal });
-    const outcome = await Promise.race([this.gone, patience]);
+    const waiting = sleep(END_WAIT_MS, "late" as const, { signal: late.signal });
+    const outcome = await Promise.race([this.gone, waiting]);
     late.abort();
-    patience.catch(() => undefined);
+    waiting.catch(() => undefined);
     if (outcome !== "late") return;
     const first = await this.first;
     endProcess(first);
@@ -118,7 +118,7 @@ export class Porter {
   }
 
   /** For the spawner, which hears it. */
-  receive([kind, ...words]: PorterAnswer): void {
+  receive([kind, ...words]: EntryAnswer): void {
     const [id = "", number] = words;
     switch (kind) {
       case "ready":

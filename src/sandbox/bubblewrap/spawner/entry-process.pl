@@ -1,10 +1,10 @@
-# A porter, one per sandbox.
+# An entry process, one per sandbox.
 
 sub keep {
   my ($spawner, $children, $block_out, $folder, $bwrap, $probe, @fields) = @_;
   my ($number, $requests_name, $network, $owners, @setup) = @fields;
   $is_ignoring_owners = $owners eq 'ignored';
-  $porter = $number;
+  $entry = $number;
   die_with_parent($spawner);
   sysopen my $nothing, '/dev/null', O_RDONLY or leave(1);
   dup_to(fileno $nothing, 0);
@@ -36,7 +36,7 @@ sub keep {
   give_up_for_ever();
   die_with_parent($spawner);
   $nothing_fd = sys('openat', AT_FDCWD, '/dev/null', O_RDONLY | O_CLOEXEC, 0);
-  answer("ready $porter $pid $started");
+  answer("ready $entry $pid $started");
 
   my (%run_of, %pid_of, %kill_of);
   my $begin = sub {
@@ -45,7 +45,7 @@ sub keep {
     my $pid = start_command($run);
     if ($pid) { $run_of{$pid} = $run; $pid_of{$run->{id}} = $pid; return }
     # In a sandbox that ends no process can be made.
-    answer("refused $porter $run->{id} " . ($! + 0)) if !is_ending();
+    answer("refused $entry $run->{id} " . ($! + 0)) if !is_ending();
     remove_pipes($run);
   };
   my $received = '';
@@ -61,7 +61,7 @@ sub keep {
     kill KILL => $outer if $outer;
     1 while waitpid(-1, 0) > 0;
     remove_pipes($_) for values %run_of;
-    answer("gone $porter");
+    answer("gone $entry");
     leave(0);
   };
   while (1) {
@@ -75,9 +75,9 @@ sub keep {
           remove_pipes($run);
           # The death of a sandbox kills its commands first. That is no end of a command.
           my $ms = sprintf '%.3f', 1_000 * (now() - $run->{started_s});
-          answer("ended $porter $run->{id} $pid $status $ms") unless ($status & 127) == SIGKILL && is_ending();
+          answer("ended $entry $run->{id} $pid $status $ms") unless ($status & 127) == SIGKILL && is_ending();
         } elsif (defined(my $kill = delete $kill_of{$pid})) {
-          answer("killed $porter $kill $status");
+          answer("killed $entry $kill $status");
         } elsif ($outer && $pid == $outer) {
           undef $outer;
         }
@@ -92,10 +92,10 @@ sub keep {
           $begin->(read_run($id, @fields));
         } elsif ($kind eq 'tell') {
           my $pid = $pid_of{$id} // next;
-          answer("told $porter $id $pid");
+          answer("told $entry $id $pid");
         } else {
           my $pid = fork;
-          if (!defined $pid) { answer("killed $porter $id -1") if !is_ending() }
+          if (!defined $pid) { answer("killed $entry $id -1") if !is_ending() }
           elsif ($pid) { $kill_of{$pid} = $id }
           else { kill_everything() }
         }

@@ -11,7 +11,7 @@ import { greetDaemon } from "./handshake.ts";
 /** Of the path of a unix socket (sockaddr_un), with the NUL at its end. */
 const PATH_LIMIT_BYTES = 108;
 /** Name of the socket in its folder. */
-const DOOR_NAME = "s";
+const SOCKET_NAME = "s";
 
 const GREETING_MS = 10_000;
 /** Connections at a time: whoever is in the sandbox can call, and each takes a descriptor of the driver's. */
@@ -20,7 +20,7 @@ const CALLERS = 16;
 const LOST_AFTER_MS = 60_000;
 const LOOK_MS = 250;
 
-export interface DoorOptions {
+export interface ListenerOptions {
   readonly folder: string;
   readonly token: string;
   /** The daemon has no token yet and gets this one, once. */
@@ -29,8 +29,8 @@ export interface DoorOptions {
   readonly whyGone: () => Promise<Failure | undefined>;
 }
 
-export class DriverDoor {
-  readonly #options: DoorOptions;
+export class DriverListener {
+  readonly #options: ListenerOptions;
   readonly #server: Server;
   readonly #path: string;
   #isGranted: boolean;
@@ -40,31 +40,31 @@ export class DriverDoor {
   /** How often a daemon was let in. */
   welcomeCount = 0;
 
-  private constructor(options: DoorOptions) {
+  private constructor(options: ListenerOptions) {
     this.#options = options;
     this.#isGranted = !options.isGrant;
-    this.#path = join(options.folder, DOOR_NAME);
+    this.#path = join(options.folder, SOCKET_NAME);
     this.#server = createServer(socket => void this.#greet(socket));
     this.#server.maxConnections = CALLERS;
   }
 
   /** @throws InputError when no socket can be made there */
-  static async open(options: DoorOptions): Promise<DriverDoor> {
-    const door = new DriverDoor(options);
-    if (Buffer.byteLength(door.#path) >= PATH_LIMIT_BYTES) {
+  static async open(options: ListenerOptions): Promise<DriverListener> {
+    const listener = new DriverListener(options);
+    if (Buffer.byteLength(listener.#path) >= PATH_LIMIT_BYTES) {
       throw new InputError({
         what: "the folder for sandboxes has too long a path for a unix socket",
-        where: door.#path,
+        where: listener.#path,
         expected: `less than ${PATH_LIMIT_BYTES} bytes`,
         fix: "set TMPDIR to a folder with a shorter path",
       });
     }
-    rmSync(door.#path, { force: true }); // of a driver that is gone
+    rmSync(listener.#path, { force: true }); // of a driver that is gone
     await new Promise<void>((resolve, reject) => {
-      door.#server.once("error", reject).listen(door.#path, resolve);
+      listener.#server.once("error", reject).listen(listener.#path, resolve);
     });
-    chmodSync(door.#path, 0o666); // root inside may be another user here
-    return door;
+    chmodSync(listener.#path, 0o666); // root inside may be another user here
+    return listener;
   }
 
   /**

@@ -3,9 +3,9 @@ import type { Lease } from "../sandbox.ts";
 import type { ContainerPlan } from "./container.ts";
 import type { Engine } from "./engine.ts";
 import { ownerOf, thisDriver } from "./ownership.ts";
-import { makeDoorFolder, type SandboxFolder } from "./sandbox-folder.ts";
+import { makeListenerFolder, type SandboxFolder } from "./sandbox-folder.ts";
 
-export interface Place {
+export interface ContainerLocation {
   readonly engine: Engine;
   /** Has one for each sandbox. */
   readonly folder: string;
@@ -15,12 +15,12 @@ export interface Place {
 
 /** Makes the sandbox's folder. */
 export function planContainer(
-  { toolkit }: Pick<Place, "toolkit">,
+  { toolkit }: Pick<ContainerLocation, "toolkit">,
   folder: SandboxFolder,
   what: { readonly imageId: string; readonly spec: ContainerPlan["spec"]; readonly lease: Lease },
 ): ContainerPlan {
   return {
     ...{ ...what, name: folder.name, toolkit, driver: thisDriver() },
-    ...{ folder: folder.path, doorFolder: makeDoorFolder(folder, ownerOf(what.lease)) },
+    ...{ folder: folder.path, listenerFolder: makeListenerFolder(folder, ownerOf(what.lease)) },
   };
 }

@@ -11,7 +11,7 @@ import type { RequestFault, StartFault } from "./faults.ts";
 import type { LocalContainer } from "./local-task.ts";
 import { assertRequest, Refused } from "./refusals.ts";
 
-export interface EcsDoubleOptions {
+export interface EcsFakeOptions {
   readonly cluster: string;
   /** From TERM to KILL. */
   readonly stopMs?: number;
@@ -24,10 +24,10 @@ interface Scripted<Fault> {
   left: number;
 }
 
-export class EcsDouble {
+export class EcsFake {
   /** Names of the operations that were asked for. */
   readonly calls: string[] = [];
-  readonly #options: EcsDoubleOptions;
+  readonly #options: EcsFakeOptions;
   readonly #tasks = new Map<string, EcsTask>();
   readonly #images = new Map<string, string>();
   readonly #definitions = new Map<string, TaskDefinition>();
@@ -36,15 +36,15 @@ export class EcsDouble {
   readonly #server = createServer((request, response) => void this.#serve(request, response));
   readonly #working = new Set<Promise<void>>();
 
-  private constructor(options: EcsDoubleOptions) {
+  private constructor(options: EcsFakeOptions) {
     this.#options = options;
   }
 
-  static async open(options: EcsDoubleOptions): Promise<EcsDouble> {
-    const double = new EcsDouble(options);
-    double.#server.listen(0, "127.0.0.1");
-    await once(double.#server, "listening");
-    return double;
+  static async open(options: EcsFakeOptions): Promise<EcsFake> {
+    const fake = new EcsFake(options);
+    fake.#server.listen(0, "127.0.0.1");
+    await once(fake.#server, "listening");
+    return fake;
   }
 
   /** As the driver has it: one attempt per request. */

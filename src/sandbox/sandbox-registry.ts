@@ -7,7 +7,7 @@ interface Endable extends Sandbox {
   end(reason: string): Promise<void>;
 }
 
-export class OwnSandboxes<Made extends Endable> {
+export class SandboxRegistry<Made extends Endable> {
   readonly #made = new Map<string, Promise<Made>>();
   #isClosed = false;
 

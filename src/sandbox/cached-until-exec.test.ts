@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { WhileQuiet } from "./while-quiet.ts";
+import { CachedUntilExec } from "./cached-until-exec.ts";
 
 const nothing = async (): Promise<void> => {};
 
 test("what was found stands until something begins", async () => {
-  const quiet = new WhileQuiet<number>();
+  const quiet = new CachedUntilExec<number>();
   let count = 0;
   const find = async () => ++count;
   const look = () => quiet.get(find);
@@ -16,14 +16,14 @@ test("what was found stands until something begins", async () => {
 });
 
 test("what begins while all is being ended may run afterwards", async () => {
-  const quiet = new WhileQuiet<number>();
+  const quiet = new CachedUntilExec<number>();
   let count = 0;
   await quiet.rest(async () => quiet.begin());
   expect([await quiet.get(async () => ++count), await quiet.get(async () => ++count)]).toEqual([1, 2]);
 });
 
 test("what could not be found, or ended, is tried again", async () => {
-  const quiet = new WhileQuiet<number>();
+  const quiet = new CachedUntilExec<number>();
   const fail = () => Promise.reject(new Error("no"));
   await expect(quiet.rest(fail)).rejects.toThrow("no");
   let count = 0;

@@ -6,7 +6,7 @@ import { DockerImageSpec, HostImageSpec, RecordedSpec } from "../recorded-spec.t
 import type { SandboxSpec } from "../sandbox.ts";
 import type { FargateImage } from "./fargate-image.ts";
 
-const Notes = z.strictObject({
+const Metadata = z.strictObject({
   spec: RecordedSpec.extend({ image: z.union([DockerImageSpec, HostImageSpec]) }),
   image: z.strictObject({
     id: z.string(),
@@ -26,17 +26,17 @@ const Notes = z.strictObject({
   }),
 });
 
-export interface Noted {
+export interface SandboxMetadata {
   readonly spec: SandboxSpec;
   readonly image: FargateImage;
 }
 
-export function encodeNotes({ spec, image }: Noted): Uint8Array {
+export function encodeMetadata({ spec, image }: SandboxMetadata): Uint8Array {
   return Buffer.from(JSON.stringify({ spec, image }));
 }
 
 /** @throws Failure SandboxBroken for what no daemon of ours would have kept */
-export function decodeNotes(client: DaemonClient, body: Uint8Array): Noted {
-  const { spec, image } = parseBody(client, body, Notes, "notes");
+export function decodeMetadata(client: DaemonClient, body: Uint8Array): SandboxMetadata {
+  const { spec, image } = parseBody(client, body, Metadata, "metadata");
   return { spec, image: { ...image, user: image.user, health: image.health } };
 }
