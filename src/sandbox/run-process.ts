@@ -140,7 +140,7 @@ function feedInput({ write, keep }: NonNullable<ProcessPipes["input"]>, bytes: U
   const closeKept = (): void => {
     if (keep !== undefined) closeSync(keep);
   };
-  const written = bytes.length === 0 ? 0 : writeSome(write, bytes);
+  const written = bytes.length === 0 ? 0 : writeUnlessEnded(write, bytes);
   if (written === bytes.length) {
     closeSync(write);
     return closeKept;
@@ -152,6 +152,16 @@ function feedInput({ write, keep }: NonNullable<ProcessPipes["input"]>, bytes: U
     socket.destroy();
     closeKept();
   };
+}
+
+/** As `writeSome`; when nobody reads any more, all of it counts as written. */
+function writeUnlessEnded(fd: number, bytes: Uint8Array): number {
+  try {
+    return writeSome(fd, bytes);
+  } catch (error) {
+    if (hasCode(error, "EPIPE")) return bytes.length;
+    throw error;
+  }
 }
 
 /** Writes to a pipe that does not block. @returns 0 when it is full */
