@@ -1,16 +1,6 @@
 // What the machines are made of: names and ARNs of the deployed parts, and the limits of the deployment.
 
-export const STAGES = [
-  "plan",
-  "prepare",
-  "score",
-  "close",
-  "publish",
-  "summarise",
-  "preflight",
-  "next-step",
-] as const;
-export type StageName = (typeof STAGES)[number];
+import type { StageName } from "../../src/stages/step.ts";
 
 /** A Lambda function that runs one stage of src/stages. */
 interface Stage {

@@ -7,8 +7,9 @@ import {
   TASK_NOT_STARTED,
 } from "../../src/failure/machine-errors.ts";
 import { DRIVER_JOB, TRAINER_JOB } from "../../src/stages/jobs.ts";
+import type { StageName } from "../../src/stages/step.ts";
 import type { Catcher, ChoiceState, Retrier, State, TaskState, Template } from "./asl.ts";
-import type { Parts, StageName } from "./parts.ts";
+import type { Parts } from "./parts.ts";
 
 type Rest = Pick<TaskState, "Assign" | "Output" | "Catch" | "Next" | "Comment">;
 

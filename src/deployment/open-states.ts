@@ -1,5 +1,6 @@
 // Which states of an execution are at work, read from its history: entered and not left again.
 import type { HistoryEvent } from "@aws-sdk/client-sfn";
+import { findState } from "../stages/states.ts";
 
 export interface OpenState {
   readonly name: string;
@@ -21,32 +22,8 @@ export function openStates(events: readonly HistoryEvent[]): OpenState[] {
   return [...open.values()];
 }
 
-/** States of the machines in infra/state-machines, in words. A state that is not listed is shown by its name. */
-const WORDS: Readonly<Record<string, string>> = {
-  Preflight: "preflight",
-  NextStep: "deciding what to do next",
-  Plan: "planning",
-  Prepare: "preparing images",
-  ImagesReady: "preparing images",
-  WaitForImages: "waiting for images",
-  Rollouts: "playing episodes",
-  Score: "scoring",
-  Close: "closing",
-  TrainOnSpot: "training on Spot",
-  TrainOnDemand: "training on demand",
-  RolloutsAhead: "playing the next iteration's episodes",
-  Publish: "publishing",
-  Evaluate: "evaluating",
-  Summarise: "summarising",
-};
-/** They hold others; with nothing else open, what they hold is not in the history yet. */
-const HOLDERS: Readonly<Record<string, string>> = {
-  Update: "training",
-  Iterate: "in an iteration",
-  EvaluateFirst: "in an evaluation",
-};
-
+/** A state that is not listed is shown by its name. States that hold others count only while nothing else is open. */
 export function describeStates(open: readonly OpenState[]): string[] {
-  const inner = open.filter(({ name }) => HOLDERS[name] === undefined).map(({ name }) => WORDS[name] ?? name);
-  return inner.length > 0 ? inner : open.map(({ name }) => HOLDERS[name] ?? name);
+  const inner = open.filter(({ name }) => findState(name)?.holds !== true);
+  return (inner.length > 0 ? inner : open).map(({ name }) => findState(name)?.words ?? name);
 }

@@ -1,6 +1,7 @@
 // What a run tells whoever watches it while it works.
 import type { Timings } from "./records.ts";
 
+/** The parts of an iteration that people watch and that `timings.json` measures. */
 export type Stage = "plan" | "prepare" | "rollout" | "score" | "close" | "train" | "publish" | "evaluate";
 
 export type RunEvent =

@@ -2,6 +2,7 @@
 // of the list of faults that real projects had; the name of each says which fault.
 import { describe, expect, it } from "vitest";
 import { lintDefinition } from "../../infra/lint/definition.ts";
+import { STATES } from "../../src/stages/states.ts";
 import { definitionsOf, deployedTemplates, type UncheckedJson } from "./deployed-templates.ts";
 
 const machines = definitionsOf(await deployedTemplates());
@@ -54,6 +55,19 @@ describe("the deployed machines", () => {
   it("names of executions stay below 80 characters for the longest run", () => {
     const longest = `${"r".repeat(40)}-session9-i000042-eval`;
     expect(longest.length).toBeLessThanOrEqual(80);
+  });
+});
+
+describe("the list of states", () => {
+  const namesIn = (chart: UncheckedJson): string[] =>
+    Object.entries<UncheckedJson>(chart.States).flatMap(([name, state]) => [
+      name,
+      ...[state.ItemProcessor, ...(state.Branches ?? [])].filter(Boolean).flatMap(namesIn),
+    ]);
+
+  it("holds every state of the machines, and no other", () => {
+    const used = new Set(["run", "iteration", "evaluation"].flatMap(name => namesIn(machines[name])));
+    expect([...used].sort()).toEqual(Object.keys(STATES).sort());
   });
 });
 
