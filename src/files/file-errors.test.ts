@@ -13,21 +13,19 @@ describe("errors of the file system", () => {
     ["EROFS", false, "read-only file system"],
     ["EACCES", false, "permission denied"],
     ["EPERM", false, "not permitted"],
-    ["EXDEV", false, "another file system is mounted inside the store"],
+    ["EXDEV", false, "another file system is mounted below the folder"],
     ["EMFILE", true, "too many open files of this process"],
     ["ENFILE", true, "too many open files of this machine"],
     ["EIO", true, "input/output error"],
     ["ESTALE", true, "stale network file"],
     ["EUNHEARDOF", false, "unexpected error of the file system"],
-  ])("%s is a failure of the store with advice (retryable: %s)", (code, retryable, meaning) => {
+  ])("%s is a failure that names the path, with advice (retryable: %s)", (code, retryable, meaning) => {
     const cause = systemError(code);
     const failure = attributeFileError(cause, "put", "/store/a");
     expect(failure).toBeInstanceOf(Failure);
     expect(failure).toMatchObject({ name: "StoreUnavailable", retryable, cause });
     expect(String(failure)).toMatch(
-      new RegExp(
-        `^StoreUnavailable: store unavailable: /store/a: put failed: ${meaning} \\(${code}\\)\n  fix: .`,
-      ),
+      new RegExp(`^StoreUnavailable: cannot put: /store/a: ${meaning} \\(${code}\\)\n  fix: .`),
     );
   });
 

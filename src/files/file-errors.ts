@@ -7,18 +7,22 @@ interface Meaning {
   readonly retryable: boolean;
 }
 
-const NOT_WRITABLE = { fix: "make the folder writable, or choose another store", retryable: false } as const;
+const NOT_WRITABLE = { fix: "make the folder writable, or choose another", retryable: false } as const;
 const TOO_MANY_FILES = { fix: "raise the limit of open files (ulimit -n)", retryable: true } as const;
 
 const MEANING: Readonly<Record<string, Meaning>> = {
-  ENOSPC: { what: "no space left", fix: "free some space or inodes, or move the store", retryable: false },
+  ENOSPC: {
+    what: "no space left",
+    fix: "free space or inodes on the disk that it lies on, or use another disk",
+    retryable: false,
+  },
   EDQUOT: { what: "quota used up", fix: "delete files or ask for a larger quota", retryable: false },
   EROFS: { what: "read-only file system", ...NOT_WRITABLE },
   EACCES: { what: "permission denied", ...NOT_WRITABLE },
   EPERM: { what: "not permitted", ...NOT_WRITABLE },
   EXDEV: {
-    what: "another file system is mounted inside the store",
-    fix: "open the store there",
+    what: "another file system is mounted below the folder",
+    fix: "use the folder on that file system",
     retryable: false,
   },
   EMFILE: { what: "too many open files of this process", ...TOO_MANY_FILES },
@@ -46,8 +50,9 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
 }
 
 /**
- * @param action what was tried, as a noun: "put", "list"
- * @returns `Failure("StoreUnavailable")` for an error of the file system; everything else as it is
+ * @param action what was tried, as a verb: "put", "list"
+ * @param path what could not be read or written, named in the message: a store, a sandbox's folder, a lock
+ * @returns `Failure("StoreUnavailable")`, the name that state machines retry on (failure/machine-errors.ts), for an error of the file system; everything else as it is
  */
 export function attributeFileError(error: unknown, action: string, path: string): unknown {
   if (error instanceof InputError || error instanceof Failure || error instanceof InvariantError)
@@ -56,9 +61,9 @@ export function attributeFileError(error: unknown, action: string, path: string)
   if (code === undefined) return error;
   const meaning = MEANING[code] ?? UNKNOWN;
   const text = formatErrorText({
-    what: "store unavailable",
+    what: `cannot ${action}`,
     where: path,
-    expected: `${action} failed: ${meaning.what} (${code})`,
+    expected: `${meaning.what} (${code})`,
     fix: meaning.fix,
   });
   return new Failure("StoreUnavailable", text, { retryable: meaning.retryable, cause: error });

@@ -61,7 +61,7 @@ function lockedTooLong(path: string, holder: string | undefined, waitMs: number)
   const identity = processOf(holder ?? "");
   const owner = identity === undefined ? "an unknown process" : `process ${identity.pid} on ${identity.host}`;
   const text = formatErrorText({
-    what: "store unavailable",
+    what: "locked for too long",
     where: path,
     expected: `expected the lock to be freed within ${waitMs} ms, but ${owner} holds it`,
     fix: "if that process no longer runs, remove the lock; if it is stopped, let it go on",

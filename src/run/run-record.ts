@@ -7,8 +7,14 @@ import { parseJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { runKey } from "./keys.ts";
 
+/**
+ * Counts up when a run's folder changes so that an older or newer t1 could not go on with it.
+ * 1 ("t1-run-1"): critics/ and optimizers/ beside policies/. 2: engine/ in place of both.
+ */
+export const RUN_FORMAT = 2;
+
 export const RunRecord = z.strictObject({
-  format: z.literal("t1-run-1"),
+  format: z.literal(RUN_FORMAT),
   run: z.string(),
   createdAt: z.iso.datetime(),
   /** Defaults filled in; paths absolute. */
@@ -27,12 +33,29 @@ export type RunRecord = z.infer<typeof RunRecord>;
 export async function readRun(store: ObjectStore, run: string): Promise<RunRecord> {
   const key = runKey(run);
   const found = await store.get(key);
-  if (found !== undefined) return parseJson(found.body, key, RunRecord);
+  if (found !== undefined) {
+    assertFormat(parseJson(found.body, key, AnyRecord), store, key);
+    return parseJson(found.body, key, RunRecord);
+  }
   throw new InputError({
     what: "no such run",
     where: key,
     expected: `expected it in ${store.url}`,
     fix: "check the name of the run and the store; t1 run list names the runs of a store",
+  });
+}
+
+const AnyRecord = z.looseObject({ format: z.unknown() });
+
+/** A run of another format is refused as a whole, before a key of it that has another meaning by now is read. */
+function assertFormat({ format }: z.infer<typeof AnyRecord>, store: ObjectStore, key: string): void {
+  if (format === RUN_FORMAT) return;
+  const policies = key.replace(/run\.json$/, "policies/");
+  throw new InputError({
+    what: "the run was written by another version of t1",
+    where: key,
+    expected: `expected format ${RUN_FORMAT}, got ${format === "t1-run-1" ? "format 1" : JSON.stringify(format)}`,
+    fix: `use the t1 that wrote it (format 1: commit b58df94), or start a new run whose policy is a folder below ${store.url}/${policies}`,
   });
 }
 

@@ -14,7 +14,7 @@ import { putOnce } from "../store/write-once.ts";
 import { START } from "../task/pool.ts";
 import { runKey, stateKey } from "./keys.ts";
 import { newModelFiles } from "./new-model.ts";
-import { type RunRecord, readRun } from "./run-record.ts";
+import { RUN_FORMAT, type RunRecord, readRun } from "./run-record.ts";
 import { createState, readState } from "./run-state.ts";
 import { openPlannablePool, storedPoolName } from "./stored-pool.ts";
 import { asCritic, openCritic, openPolicy, type Version, writeEngineState, writePolicy } from "./version.ts";
@@ -70,7 +70,7 @@ export async function startRun(
   await writePolicy(store, first, await modelFiles(policy));
   if ((await store.head(stateKey(run))) === undefined) await createState(store, run, START);
   const record: RunRecord = {
-    format: "t1-run-1",
+    format: RUN_FORMAT,
     run,
     createdAt: createdAt.toISOString(),
     config,

@@ -99,7 +99,7 @@ describe("storage that refuses", () => {
     const written: string[] = [];
     const failure = await fill(store, written);
     expect(failure).toMatchObject({ name: "StoreUnavailable", retryable: false, layer: "store" });
-    expect(String(failure)).toContain(`${folder}/full/${written.length}: put failed: no space left (ENOSPC)`);
+    expect(String(failure)).toContain(`cannot put: ${folder}/full/${written.length}: no space left (ENOSPC)`);
     expect((await Array.fromAsync(store.list(""))).map(({ key }) => key)).toEqual([...written].sort());
     expect(await fileCount(join(folder, ".t1-store"))).toBe(0);
     for (const key of written.slice(0, 10)) await store.delete(key);

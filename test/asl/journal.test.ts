@@ -164,7 +164,7 @@ describe("a journal", () => {
 
   it("belongs to one runner at a time", async () => {
     const first = await openRunner(options(machineOf({ A: call() })));
-    await expect(openRunner(options(machineOf({ A: call() })))).rejects.toThrow("store unavailable");
+    await expect(openRunner(options(machineOf({ A: call() })))).rejects.toThrow("locked for too long");
     await first.close();
     await (await openRunner(options(machineOf({ A: call() })))).close();
   });

@@ -64,6 +64,49 @@ const RULES = {
     expect(Buffer.compare((await store.get("large"))?.body ?? new Uint8Array(), body)).toBe(0);
   },
 
+  "content that comes in pieces is stored as it would be whole": async ({ store }: StoreUnderTest) => {
+    const pieces = [0, 1, 4_999_999, 3, 0, 7_000_000].map((length, piece) =>
+      new Uint8Array(length).map((_, at) => (at * 31 + piece) % 251),
+    );
+    let passes = 0;
+    const source = {
+      sizeBytes: 12_000_003,
+      async *pieces() {
+        passes++;
+        yield* pieces;
+      },
+    };
+    expect(await store.put("pieces", source, NEW)).toMatchObject({ written: true });
+    expect(passes).toBe(1);
+    expect(await store.head("pieces")).toEqual({ key: "pieces", sizeBytes: 12_000_003 });
+    expect(Buffer.compare(await collect(store.stream("pieces")), Buffer.concat(pieces))).toBe(0);
+    // The key is taken: nothing of the content is made, let alone sent.
+    expect(await store.put("pieces", source, NEW)).toEqual({ written: false });
+    const etag = (await store.get("pieces"))?.etag ?? "";
+    const replaced = await store.put("pieces", { ...source, sizeBytes: 12_000_003 }, { ifMatch: etag });
+    expect(replaced).toMatchObject({ written: true });
+    expect(await store.put("pieces", source, { ifMatch: "another" })).toEqual({ written: false });
+  },
+
+  "content that breaks off, or is not as long as it said, leaves nothing": async ({
+    store,
+  }: StoreUnderTest) => {
+    const part = new Uint8Array(6_000_000);
+    const broken = {
+      sizeBytes: 12_000_000,
+      *pieces() {
+        yield part;
+        throw new Error("disk gone");
+      },
+    };
+    await expect(store.put("broken", broken, NEW)).rejects.toThrow("disk gone");
+    for (const sizeBytes of [5_999_999, 6_000_001, 12_000_000])
+      await expect(store.put("short", { sizeBytes, pieces: () => [part] }, NEW)).rejects.toMatchObject({
+        name: "InvariantError",
+      });
+    expect(await keys(store, "")).toEqual([]);
+  },
+
   "a key that was never put holds nothing": async ({ store }: StoreUnderTest) => {
     await store.put("a/b", "1", NEW);
     for (const key of ["a", "a/b/c", "a/bc", "b"]) {

@@ -23,6 +23,7 @@ import {
   transcriptKey,
 } from "../../src/run/keys.ts";
 import type { ClosedPhase, EpisodeRecord } from "../../src/run/records.ts";
+import { RUN_FORMAT } from "../../src/run/run-record.ts";
 import { encodeJson, encodeJsonLines } from "../../src/store/json.ts";
 import { writeFolder } from "../../src/store/manifest.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
@@ -107,7 +108,7 @@ export async function makeRun(
     "run.yaml",
   );
   const record = {
-    format: "t1-run-1",
+    format: RUN_FORMAT,
     run,
     createdAt: "2026-01-02T03:04:05.000Z",
     config,
