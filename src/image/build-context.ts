@@ -13,7 +13,7 @@ export interface ContextEntry {
   /** Permission bits. */
   readonly mode: number;
   readonly modifiedAt: Date;
-  /** Of a link. */
+  /** Where a link leads. */
   readonly target?: string;
 }
 
@@ -59,7 +59,7 @@ export class BuildContext {
     return describe(path, real);
   }
 
-  /** What a folder holds, folders before their content, sorted; links are not followed. */
+  /** The content of a folder, folders before their content, sorted; links are not followed. */
   *below(path: string, depth = Number.POSITIVE_INFINITY): Iterable<ContextEntry> {
     const real = realpathSync(join(this.#folder, path));
     yield* this.#walk(real, path, depth);

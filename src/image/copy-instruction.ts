@@ -127,7 +127,7 @@ function expandHeredoc(dockerfile: Dockerfile, content: string, scope: Scope, re
   return expandText(dockerfile, { name: "COPY", text }, scope, refuse);
 }
 
-/** What a layer depends on: contents, names, modes and links, not times. */
+/** Hash of everything a layer depends on: contents, names, modes and links, not times. */
 export async function hashPlacements(placements: readonly Placement[]): Promise<string> {
   const hash = createHash("sha256");
   for (const { to, isFile, entries, archive } of placements) {

@@ -6,7 +6,7 @@ import { unquote, words } from "./dockerfile-words.ts";
 export interface Dockerfile {
   /** For messages. */
   readonly file: string;
-  /** What continues a line and takes the meaning of the next character. */
+  /** The character that continues a line and escapes the next character. */
   readonly escapeCharacter: Escape;
   readonly instructions: readonly Instruction[];
 }

@@ -11,7 +11,7 @@ export interface BuildRequest {
         /** Built instead where nothing is known of that name. */
         readonly otherwise?: { readonly dockerfile: string; readonly context: string };
       };
-  /** For the whole build. */
+  /** Time limit of the whole build. */
   readonly timeoutMs: number;
   /** One line each time something begins or ends. */
   readonly onProgress?: (line: string) => void;
@@ -24,7 +24,7 @@ export interface BuiltImage {
   /** Of commands. The verifier looks here for the folders of PATH. */
   readonly env: Readonly<Record<string, string>>;
   readonly healthcheck: ImageHealthcheck | undefined;
-  /** Of everything that it was made from. */
+  /** Hash of everything that the image was made from. */
   readonly hash: string;
 }
 

@@ -1,4 +1,4 @@
-// What an image says about how it is run, and the instructions that only change that.
+// An image's settings of how it is run, and the instructions that only change those.
 import { posix } from "node:path";
 import { type Dockerfile, type Instruction, jsonWords } from "./dockerfile.ts";
 import { assignments, expand, WordError, words } from "./dockerfile-words.ts";

@@ -23,7 +23,7 @@ const Base = z.union([
   z.string(),
   z.strictObject({
     folder: z.string(),
-    /** What the image that it stands for says of itself. */
+    /** Settings of the image that it stands for. */
     env: Variables.default({}),
     workdir: z.string().default("/"),
     entrypoint: z.array(z.string()).optional(),
@@ -36,7 +36,7 @@ const ImagesFile = z.strictObject({
   /** Folder of built layers. */
   cache: z.string().optional(),
   build: z.strictObject({ network: BuildNetwork.default("none"), env: Variables.default({}) }).prefault({}),
-  /** What agents and solutions get whose task asks for more network than a sandbox has. Not given: refused. */
+  /** The network of agents and solutions whose task asks for more than a sandbox has. Such tasks are refused when it is not given. */
   agent: z.strictObject({ network: Network, env: Variables.default({}) }).optional(),
   /** The same for tests. */
   verifier: z.strictObject({ network: Network, env: Variables.default({}) }).optional(),

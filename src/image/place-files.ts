@@ -7,7 +7,7 @@ import { type Placement, packPlacement } from "./copy-instruction.ts";
 import { quoteWord } from "./image-config.ts";
 import type { Refuse } from "./refuse.ts";
 
-/** Of what COPY --from carries from one stage to another, in memory. */
+/** Most bytes that COPY --from carries from one stage to another, in memory. */
 export const CARRIED_BYTES = 1 << 30;
 const CARRIED = "/.t1-copied";
 const TOOL_MS = 300_000;

@@ -4,10 +4,10 @@ import type { ExecResult } from "../sandbox/sandbox.ts";
 import { type Instruction, jsonWords } from "./dockerfile.ts";
 import { type ImageConfig, isPlainShell, quoteWord } from "./image-config.ts";
 
-/** Of a command that failed. */
+/** An error shows this many last bytes of a failed command's output. */
 export const LAST_OUTPUT_BYTES = 4000;
 
-/** What /bin/sh is given. */
+/** The script that /bin/sh gets. */
 export function commandOf({ text, heredocs }: Instruction, { shell }: ImageConfig): string {
   const [script] = heredocs;
   const listed = jsonWords(text);

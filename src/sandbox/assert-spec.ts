@@ -1,4 +1,4 @@
-// What every provider can ask of a spec before it starts anything.
+// Checks that every provider makes of a spec before it starts anything.
 import { InputError, InvariantError } from "../failure/errors.ts";
 import { assertEnvironment } from "./command-words.ts";
 import type { SandboxSpec } from "./sandbox.ts";

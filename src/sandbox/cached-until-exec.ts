@@ -1,4 +1,4 @@
-// Something about a sandbox's files that is costly to find out, and stays true while nothing runs inside.
+// Caches a costly fact about a sandbox's files until something runs inside.
 
 export class CachedUntilExec<Value> {
   #known: Promise<Value> | undefined;

@@ -1,4 +1,4 @@
-// What commands and terminals of a sandbox are started with, whichever provider starts them.
+// Checks a command or terminal and fills in its defaults, whichever provider starts it.
 import { InvariantError } from "../failure/errors.ts";
 import { assertEnvironment, refusedCommand, shellWords, whyNotRunnable } from "./command-words.ts";
 import { LONGEST_TIMER_MS } from "./deadline-timer.ts";
@@ -7,7 +7,7 @@ import type { ExecOptions, ExecResult, Lease } from "./sandbox.ts";
 /** Kept bytes of a stream, unless the caller says otherwise. */
 export const DEFAULT_OUTPUT_LIMIT_BYTES = 1 << 20;
 
-/** What every terminal is to the programs in it (terminfo); whatever is shown is read as such. */
+/** The name under which terminfo describes what our screens understand. */
 export const TERMINAL_NAME = "xterm-256color";
 
 /** Not a login shell: those set PATH anew, and the image's would be lost. */
@@ -17,7 +17,7 @@ export const TERMINAL_SHELL: readonly string[] = [
   "command -v bash >/dev/null && exec bash -i; exec /bin/sh -i",
 ];
 
-/** What commands start with unless they say otherwise. */
+/** Defaults of a sandbox's commands. */
 export interface CommandDefaults {
   readonly workdir: string;
   readonly env: Readonly<Record<string, string>>;

@@ -30,7 +30,7 @@ export function whyNotRunnable(command: string): string | undefined {
     : undefined;
 }
 
-/** What becomes of a command that no shell can be given. */
+/** The result of a command that no shell can be given. */
 export function refusedCommand(reason: string): ExecResult {
   return {
     end: { kind: "exited", exitCode: 126 },

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { endProcess, type ProcessId } from "./processes.ts";
 
-/** With the pauses 1 s, and longer where a try itself takes its time. */
+/** Together with the pauses 1 s, or longer when a try itself is slow. */
 const ROUNDS = 200;
 const PAUSE_MS = 5;
 

@@ -34,7 +34,7 @@ export class OutputCapture {
     this.#tail = undefined;
   }
 
-  /** What was kept so far; everything in `head` when nothing had to be left out. */
+  /** The bytes kept so far; all in `head` when nothing had to be left out. */
   read(): CapturedOutput {
     const none = new Uint8Array(0);
     if (this.#isDropped) return { head: none, tail: none, omittedBytes: this.#headLength + this.#tailTotal };

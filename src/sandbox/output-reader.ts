@@ -8,7 +8,7 @@ import type { OutputPace } from "./output-pace.ts";
 
 /** As much as a pipe holds, unless it was told to hold more (pipe(7)). */
 const PIPE_BYTES = 64 << 10;
-/** Of what lies in the largest pipe (pipe(7), pipe-max-size), and one that finds its end. */
+/** Enough reads for the largest pipe (pipe(7), pipe-max-size), and one more that finds its end. */
 const READS_OF_ALL = (1 << 20) / PIPE_BYTES + 1;
 /** A command that printed this since the last look waits for a reader soon. */
 const MUCH_BYTES = 8 << 10;
@@ -23,7 +23,7 @@ const LAST_LOOK_MS = 64;
  */
 const BACKGROUND_BYTES = 16 << 20;
 
-/** Of the pace, a chunk takes at least this much: to be told of one takes as long as it takes to read so many bytes. */
+/** The pace counts each chunk as at least this much: handling one takes as long as reading so many bytes. */
 const LEAST_CHUNK_BYTES = 16 << 10;
 
 /** Chunks are handed out as views of it. */
@@ -36,7 +36,7 @@ export class OutputReader {
   readonly #onChunk: (chunk: Uint8Array) => void;
   readonly #pace: OutputPace | undefined;
   #socket: Socket | undefined;
-  /** Of the next look, or of the end of a pause. */
+  /** Fires at the next look, or at the end of a pause. */
   #timer: NodeJS.Timeout | undefined;
 
   /**
@@ -55,7 +55,7 @@ export class OutputReader {
     clearTimeout(this.#timer);
     if (this.#socket?.destroyed) return;
     this.#socket?.removeAllListeners("data");
-    // What came in while it paused is older than what lies in the pipe.
+    // Chunks that arrived during a pause are older than what lies in the pipe.
     if (this.#socket?.isPaused()) for (const chunk of leftIn(this.#socket)) this.#onChunk(chunk);
     // More can only be a background process that goes on printing.
     const { isAtEnd } = this.#take(READS_OF_ALL);

@@ -24,7 +24,7 @@ const SCREEN_BACKLOG_BYTES = 256 << 10;
 /** From the hang-up until the terminal is taken from a program that ignores it. */
 const HANG_UP_WAIT_MS = 500;
 
-/** What node-pty has but does not declare: the master's descriptor, the stream that owns it, the name of the pty. */
+/** Fields of node-pty that its types leave out: the master's descriptor, the stream that owns it, the name of the pty. */
 type PtyInternals = {
   readonly fd: number;
   readonly _socket: { readonly destroyed: boolean; destroy(): void };
@@ -36,9 +36,9 @@ type ScreenBuffer = InstanceType<typeof xterm.Terminal>["buffer"]["active"];
 export interface TerminalProcess {
   /** Environment of argv[0], which is not that of the sandbox. */
   readonly env: Readonly<Record<string, string>>;
-  /** Of argv[0]; `/` when not given. */
+  /** Working directory of argv[0]; `/` when not given. */
   readonly cwd?: string;
-  /** Whom the terminal device belongs to, when it is not the user of this process. */
+  /** The owner of the terminal device, when it is not the user of this process. */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
   /** argv[0] runs as the owner; else it becomes him by itself. */
   readonly isRunByOwner?: boolean;
@@ -122,7 +122,7 @@ export class PseudoTerminal implements Terminal {
     });
   }
 
-  /** Of the process that runs in it. */
+  /** Number of the process that runs in it. */
   get pid(): number {
     return this.#pty.pid;
   }

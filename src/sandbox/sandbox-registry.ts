@@ -1,4 +1,4 @@
-// The sandboxes that a provider has made or taken over, by lease and generation.
+// Registry of the sandboxes that a provider has created or adopted, by lease and generation.
 import { InvariantError } from "../failure/errors.ts";
 import type { Lease, Sandbox } from "./sandbox.ts";
 

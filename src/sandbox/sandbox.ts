@@ -18,7 +18,7 @@ export interface SandboxSpec {
   readonly diskBytes: number;
   /** Name or id of the user of commands, as Docker's USER has it; the image's own, or root, when not given. */
   readonly user?: string;
-  /** Of all processes together; none of their own when not given. */
+  /** Limit for all processes together; none when not given. */
   readonly memoryBytes?: number;
   /** How many processors' time all processes together get; a fraction is allowed. */
   readonly cpus?: number;
@@ -29,7 +29,7 @@ export interface SandboxSpec {
 /** A container on the sandbox's network, where its name stands for the loopback that all of them share. */
 export interface SandboxService {
   readonly name: string;
-  /** Of an image that the engine has. */
+  /** Name of an image that the engine has. */
   readonly reference: string;
   /** The image's own where they are not given. */
   readonly entrypoint?: readonly string[] | undefined;

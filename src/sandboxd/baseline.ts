@@ -4,9 +4,9 @@ import { listPaths, listRoot, targetOf } from "./describe.ts";
 import type { Changes, ListedEntry, Listing } from "./protocol.ts";
 
 export class Baseline {
-  /** Of JSON: a tenth of the memory that its entries would take, for what is looked at once, if at all. */
+  /** JSON takes a tenth of the memory of its entries, and we look at it once, if at all. */
   readonly #listing: Uint8Array;
-  /** What is otherwise than listed. */
+  /** Entries that differ from the listing. */
   readonly #own: Listing;
 
   /**

@@ -10,14 +10,14 @@ import { LONGEST_TIMER_MS } from "../sandbox/deadline-timer.ts";
 import type { FrameStream } from "./frame-stream.ts";
 import { type Answer, Answers, type Operation, Reply, type Request } from "./protocol.ts";
 
-/** For an answer beyond the time that an operation may take by itself: a machine may be busy, but not for ever. */
+/** Wait this long for an answer beyond the operation's own time: a machine may be busy, but not for ever. */
 const WAIT_MS = 300_000;
 
 /** Before another connection, when the last one has brought no answer; doubled up to the longest. */
 const PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 1_000;
 
-/** Of what is no answer, so much is shown. */
+/** An error shows this much of what is no answer. */
 const SHOWN_CHARACTERS = 300;
 
 /** Answers that have arrived are named in the next request, or after this time in one of their own. */
@@ -122,7 +122,7 @@ export class DaemonClient {
     this.#stream?.close();
   }
 
-  /** Of all calls that find no connection one makes the next. */
+  /** Of all calls that find no connection, the first one reconnects. */
   #reconnect(): Promise<void> {
     this.#connecting ??= this.#pause()
       .then(() => {

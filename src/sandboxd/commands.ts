@@ -10,7 +10,7 @@ import { type RunningCommand, startCommand } from "./running-command.ts";
 import { findUser, withHome } from "./users.ts";
 
 const LOOK_MS = 10;
-/** Of commands that may be asked for again, together; it comes out of the sandbox's memory. */
+/** Output kept for all commands that may be asked for again; it comes out of the sandbox's memory. */
 const KEPT_OUTPUT_BYTES = 32 << 20;
 
 interface Requested {
@@ -132,7 +132,7 @@ function noSuchUser(name: string, outputLimitBytes: number, reaper: Reaper): Run
   return startCommand({ ...start, outputLimitBytes }, reaper);
 }
 
-/** What is kept from an offset of the stream on. */
+/** The kept bytes of a stream from an offset on. */
 function partOf(
   { head, tail, omittedBytes }: CapturedOutput,
   offset: number,

@@ -31,7 +31,7 @@ import { RefusedTerminal, RemoteTerminal } from "./remote-terminal.ts";
 /** Both streams of a command have to fit into one answer. */
 const OUTPUT_LIMIT_BYTES = BODY_LIMIT_BYTES / 2;
 
-/** What a daemon does that goes on with a download after a short piece. */
+/** The offence of a daemon that continues a download after a short piece. */
 export const ENDLESS_DOWNLOAD = "does not come to the end of a download";
 
 export interface UserDefaults extends CommandDefaults {

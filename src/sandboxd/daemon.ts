@@ -7,7 +7,7 @@ import { Operations } from "./operations.ts";
 import { Request, type ResponseOf } from "./protocol.ts";
 
 interface Performed {
-  /** Of an exec: what may be forgotten with the answer. */
+  /** An exec's request id, which may be forgotten with the answer. */
   readonly requestId: string | undefined;
   readonly answer: Promise<ResponseOf | { readonly bug: string }>;
 }

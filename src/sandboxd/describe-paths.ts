@@ -1,4 +1,4 @@
-// What is at paths of a sandbox, asked of its daemon.
+// Asks a daemon what is at paths of its sandbox.
 import type { DaemonClient } from "./client.ts";
 import type { Described } from "./protocol.ts";
 

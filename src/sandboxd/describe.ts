@@ -1,4 +1,4 @@
-// What is at paths of the sandbox, and what all of its root holds.
+// Describes paths of the sandbox, and lists its whole root.
 import { type BigIntStats, lstatSync } from "node:fs";
 import { hasCode } from "../files/file-errors.ts";
 import { pathOfText, readNames, readTarget } from "./path-text.ts";

@@ -24,7 +24,7 @@ export interface DialOptions {
   readonly lostAfterMs?: number;
   /** Between looks whether the other side still answers, and how long it may take to; half a minute when not given. */
   readonly probeMs?: number;
-  /** For the first words of a connection; ten seconds when not given. */
+  /** Time limit of a connection's handshake; ten seconds when not given. */
   readonly greetingMs?: number;
 }
 

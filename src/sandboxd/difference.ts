@@ -1,4 +1,4 @@
-// What differs between a sandbox and its image, and what of it a successor is given.
+// Reads a daemon's list of changes: how a sandbox differs from its image, and what a successor gets of it.
 import type { FileChange } from "../sandbox/sandbox.ts";
 import { isAtOrBelow } from "../sandbox/successor.ts";
 import type { Changes } from "./protocol.ts";
@@ -22,7 +22,7 @@ export function isOfEngine(path: string): boolean {
   return NOT_THE_SANDBOX.some(prefix => isAtOrBelow(path, prefix)) || ENGINE_FILES.includes(path);
 }
 
-/** What a daemon lists, without what is not the sandbox's own. */
+/** A daemon's list without entries that are not the sandbox's own. */
 export function differenceOf(listed: Changes): Difference {
   const own = listed.filter(([path]) => !isOfEngine(path));
   const there = own.filter(([, change]) => change !== "deleted").map(([path]) => path);

@@ -8,7 +8,7 @@ import { Failure, InputError } from "../failure/errors.ts";
 import { FrameStream } from "./frame-stream.ts";
 import { greetDaemon } from "./handshake.ts";
 
-/** Of the path of a unix socket (sockaddr_un), with the NUL at its end. */
+/** Longest path of a unix socket (sockaddr_un), with the NUL at its end. */
 const PATH_LIMIT_BYTES = 108;
 /** Name of the socket in its folder. */
 const SOCKET_NAME = "s";

@@ -99,7 +99,7 @@ function enter(name: string): void {
     process.chdir(path);
     return;
   }
-  // Of what is no text the working directory can be set by its descriptor only.
+  // Node's chdir takes text only; a name that is no text needs its descriptor.
   const folder = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     process.chdir(`/proc/self/fd/${folder}`);

@@ -39,7 +39,7 @@ export class FrameStream {
     return this.#isGarbled;
   }
 
-  /** What is sent into a closed connection is lost, as it would be a moment before its end. */
+  /** A frame sent into a closed connection is lost, as it would be a moment before the end. */
   send(header: unknown, body?: Uint8Array): void {
     if (this.#isClosed) return;
     const parts = encodeFrame(header, body);

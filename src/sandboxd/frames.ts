@@ -3,7 +3,7 @@
 
 /** A command may be 1 MiB long, and as JSON each of its characters up to six bytes. */
 export const HEADER_LIMIT_BYTES = 16 << 20;
-/** What is larger than this goes in several frames. */
+/** Larger bodies go in several frames. */
 export const BODY_LIMIT_BYTES = 64 << 20;
 
 const PREFIX_BYTES = 8;
@@ -33,7 +33,7 @@ export function encodeFrame(header: unknown, body: Uint8Array = new Uint8Array(0
 
 /** Puts frames together from pieces of any size. Keeps no more than the one frame that is arriving. */
 export class FrameReader {
-  /** Of frames whose lengths have not arrived yet. */
+  /** Limits of frames whose lengths have not arrived yet. */
   limits: FrameLimits;
   /** The lengths, and once they are known all of the frame, of which so much is there. */
   #frame = Buffer.allocUnsafeSlow(PREFIX_BYTES);

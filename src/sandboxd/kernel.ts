@@ -59,7 +59,7 @@ export function hideFromOthers(): void {
   check(callPrctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl");
 }
 
-/** Of every file that this process and those it starts write; root without CAP_SYS_RESOURCE cannot raise it again. */
+/** Limits every file that this process and its children write; root without CAP_SYS_RESOURCE cannot raise it again. */
 export function limitFileSize(limitBytes: number): void {
   const limits = new BigUint64Array([BigInt(limitBytes), BigInt(limitBytes)]); // soft and hard
   check(callSetrlimit(RLIMIT_FSIZE, limits), "setrlimit");

@@ -1,7 +1,7 @@
 // When memory runs out, the kernel ends what the agent started rather than the daemon.
 import { openSync, readSync, writeSync } from "node:fs";
 
-/** Of -1000 to 1000: as if a command used half of the memory more than it does (proc_pid_oom_score_adj(5)). */
+/** On a scale of -1000 to 1000: as if a command used half of the memory more than it does (proc_pid_oom_score_adj(5)). */
 const COMMAND_SCORE = "500";
 
 /** Opened before the daemon is hidden, because its own files in /proc belong to the machine's root then. */

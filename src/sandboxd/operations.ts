@@ -1,4 +1,4 @@
-// What a driver can ask of the daemon.
+// The operations that a driver can ask of the daemon.
 import { DeadlineTimer } from "../sandbox/deadline-timer.ts";
 import { killEverything, type SandboxProcesses } from "../sandbox/kill-everything.ts";
 import { listProcesses, sendSignal } from "../sandbox/processes.ts";

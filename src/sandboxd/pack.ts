@@ -90,7 +90,7 @@ export class Packing {
   }
 
   async #addFile(path: string, header: { readonly name: string }, { size }: Stats): Promise<void> {
-    // What was a file a moment ago may be a link or a pipe by now.
+    // A path that was a file a moment ago may be a link or a pipe by now.
     const file = await open(
       pathOfText(path),
       constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,

@@ -34,7 +34,7 @@ export function pathOfText(text: string): string | Buffer {
   return Buffer.concat(pieces);
 }
 
-/** What a folder holds. */
+/** The names in a folder. */
 export function readNames(folder: string): string[] {
   const path = pathOfText(folder);
   const names = readdirSync(path);

@@ -11,7 +11,7 @@ const Text = z.string();
 /** Why something was not done, in words for a person. */
 const Reason = z.string().max(20_000);
 const Path = z.string().regex(/^\/[^\0]*$/);
-/** Of an entry, as a walk from the root comes to it: nothing of it could be written otherwise. */
+/** The path of an entry as a walk from the root finds it, so that one entry has one path. */
 const EntryPath = z.string().regex(/^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/);
 const Size = z.int().nonnegative();
 const Id = z.string().min(1).max(500);
@@ -41,7 +41,7 @@ export const Operation = z.discriminatedUnion("op", [
     op: z.literal("open"),
     deadlineMs: z.number(),
     made: z.array(Path),
-    /** Of one file that anything here writes. It can be lowered later, not raised. */
+    /** Size limit of one file that anything here writes. It can be lowered later, not raised. */
     fileLimitBytes: Size.optional(),
   }),
   /**
@@ -52,7 +52,7 @@ export const Operation = z.discriminatedUnion("op", [
   /** Keeps the body for drivers to come: whoever gets it has found a sandbox that is ready. */
   z.strictObject({ op: z.literal("put-metadata") }),
   z.strictObject({ op: z.literal("get-metadata") }),
-  /** What differs from the moment of `mark`. */
+  /** Lists what differs from the moment of `mark`. */
   z.strictObject({ op: z.literal("changes") }),
   z.strictObject({
     op: z.literal("exec"),
@@ -67,7 +67,7 @@ export const Operation = z.discriminatedUnion("op", [
   z.strictObject({
     op: z.literal("attach"),
     requestId: Id,
-    /** Of the whole stream, also where bytes of it were left out. */
+    /** Offset in the whole stream, also where bytes of it were left out. */
     stdoutOffset: Size,
     stderrOffset: Size,
     /** The answer waits this long for the command's end. */
@@ -134,7 +134,7 @@ export type Operation = z.infer<typeof Operation>;
 
 export type RequestOf<Op extends Operation["op"]> = Extract<Operation, { op: Op }>;
 
-/** What is asked of terminals, wherever they are: in a container, or in the terminal host beside a driver. */
+/** The operations of terminals, in a container or in the terminal host beside a driver. */
 export type TerminalOperation = RequestOf<Extract<Operation["op"], `terminal-${string}`>>;
 
 export const Request = z.strictObject({
@@ -164,14 +164,14 @@ export type StreamPart = z.infer<typeof StreamPart>;
 const FileKind = z.enum(["file", "folder", "link", "other"]);
 export type FileKind = z.infer<typeof FileKind>;
 
-/** What is at a path, links not followed. */
+/** The entry at a path, links not followed. */
 export const Described = z.strictObject({
   kind: FileKind,
   /** Permission bits. */
   mode: z.int(),
   uid: z.int(),
   gid: z.int(),
-  /** Of the last change of anything about it, in ns. Nobody inside can set it. */
+  /** Time of the last change of anything about it, in ns. Nobody inside can set it. */
   changed: Text,
   /** Its number in its file system: two that came at the same time have different ones. */
   inode: Text,
@@ -196,7 +196,7 @@ export const Changes = listOf(
   z.tuple([
     EntryPath.describe("path"),
     z.enum(["added", "modified", "deleted"]),
-    /** Of what is there now, or was. */
+    /** Kind of the entry that is there now, or was. */
     FileKind,
     z.boolean().describe("whether something of another kind was there before"),
     Text.nullable().describe("where a link that is there leads"),

@@ -1,4 +1,4 @@
-// What the sandbox does not take, in words for whoever asked.
+// Refusals of the sandbox, in words for whoever asked.
 
 export class Refusal extends Error {}
 
@@ -6,7 +6,7 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error && "code" in error ? `${error.code}` : `${error}`;
 }
 
-/** Does it, or says why not. */
+/** Runs an action, or returns the reason why it was refused. */
 export function refusable(action: () => void): { refused?: string } {
   try {
     action();

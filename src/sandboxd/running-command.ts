@@ -34,7 +34,7 @@ export interface RunningCommand {
   /** Never rejects: that a command cannot be started is its result. */
   readonly ended: Promise<CommandEnd>;
   readonly hasEnded: () => boolean;
-  /** To all of its process group. @returns whether any of it is there */
+  /** Signals its whole process group. @returns whether any of it is there */
   readonly signal: (signal: NodeJS.Signals) => boolean;
   /** Ends it before its time, politely at first. */
   readonly cancel: () => void;

@@ -28,7 +28,7 @@ export interface SetUpPlan {
   readonly spec: SandboxSpec;
   readonly image: ContainerImage;
   readonly lease: Lease;
-  /** Of one file; that of the container itself when not given. */
+  /** Size limit of one file; the container's own when not given. */
   readonly fileLimitBytes?: number;
   /** JSON of a `Listing`: what the image holds, where that is known. */
   readonly listing?: Uint8Array;

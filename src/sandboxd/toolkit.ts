@@ -61,7 +61,7 @@ function packagesFor(machine: ToolkitMachine): readonly string[] {
   return ["@lydell/node-pty", "@xterm/headless", "koffi", "tar-stream", "zod", ...native];
 }
 
-/** What Node loads; the rest of a package is for people and other tools. */
+/** Files that Node loads; the rest of a package is for people and other tools. */
 const LOADED = /\.(?:js|cjs|mjs|json|node)$/;
 /** Loading zod's error texts in all languages takes as long as the rest of it (40 ms of a start). */
 const SHORTENED = new Map([

@@ -77,7 +77,7 @@ export class Unpacking {
   }
 }
 
-/** What an archive may hold, as long as it does not lead elsewhere by links of its own. */
+/** The paths that an archive may hold, none of them by way of links of its own. */
 class Allowed {
   readonly #paths: ReadonlySet<string>;
   /** Links that the archive has made, by device and number. */

@@ -1,4 +1,4 @@
-// Who a command runs as: a name or number, as Docker's USER has it, looked up in the sandbox's own files.
+// Looks up the user of a command in the sandbox's own files: a name or number, as Docker's USER has it.
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
 export interface CommandUser {

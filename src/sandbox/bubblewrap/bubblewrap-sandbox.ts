@@ -46,13 +46,13 @@ import type { HostedTerminals } from "./terminals/hosted-terminals.ts";
 import { ERROR_TEXT_BYTES, TOOL_LIMIT_MS, type ToolEnd, type ToolRun } from "./tool-run.ts";
 import { TOOLKIT_TAR } from "./toolkit.ts";
 
-/** Of all commands of all sandboxes: however many print without end, they take a fifth of the driver's time. */
+/** Shared by all commands of all sandboxes: however many print without end, they take a fifth of the driver's time. */
 const AGENT_OUTPUT = new OutputPace({ bytesPerSecond: 64 << 20, burstBytes: 64 << 20 });
 
 const TOOL_ENV = Object.entries(HOST_ENV).map(([name, value]) => `${name}=${value}`);
 
 const UNPACK_CHANGES = [...TOOLKIT_TAR, "-x", "-p", "-o", "-f", "-"];
-/** What a successor has more, so that tests can write where an agent has filled its disk. */
+/** A successor has this much more room, so that tests can write where an agent has filled its disk. */
 const SUCCESSOR_ROOM_BYTES = 16 << 20;
 
 /** Where a sandbox is. */

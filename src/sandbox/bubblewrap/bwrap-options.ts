@@ -4,10 +4,10 @@ import type { SandboxSpec } from "../sandbox.ts";
 import type { Host } from "./host.ts";
 import { TOOLKIT_MOUNT } from "./toolkit.ts";
 
-/** What the spawner starts bwrap with. */
+/** Everything the spawner needs to start bwrap. */
 export interface BwrapSetup {
   readonly options: readonly string[];
-  /** What the `--file` options put in, in their order. Readable by the sandbox's user. */
+  /** Sources of the `--file` options, in their order. The sandbox's user must be able to read them. */
   readonly files: readonly string[];
   /** An image below an overlay, which is mounted at `root` below the mount point. */
   readonly overlay?: {
@@ -19,7 +19,7 @@ export interface BwrapSetup {
   };
   /** Room for everything that is written. */
   readonly sizeBytes: number;
-  /** What commands may ask for. */
+  /** The network that commands may ask for. */
   readonly network: SandboxSpec["network"];
 }
 

@@ -27,7 +27,7 @@ export interface Command {
   readonly emptied?: readonly string[];
 }
 
-/** What an entry process says, split at spaces. */
+/** A line of an entry process, split at spaces. */
 export type EntryAnswer = readonly string[];
 
 interface Running {
@@ -117,7 +117,7 @@ export class EntryProcess {
     });
   }
 
-  /** For the spawner, which hears it. */
+  /** The spawner passes each line of the entry process on to this. */
   receive([kind, ...words]: EntryAnswer): void {
     const [id = "", number] = words;
     switch (kind) {

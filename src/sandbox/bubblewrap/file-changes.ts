@@ -59,7 +59,7 @@ export function compareWithImage(
   return { changes, present, cleared };
 }
 
-/** What is unpacked over a fresh sandbox, and what is removed from it before. */
+/** An archive to unpack over a fresh sandbox, and paths to remove from it before. */
 export interface Carried {
   readonly tar: Uint8Array;
   readonly removed: readonly string[];

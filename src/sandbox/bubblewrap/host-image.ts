@@ -12,10 +12,10 @@ import { TOOLKIT_MOUNT } from "./toolkit.ts";
 /** On most distributions links into /usr. */
 const SYSTEM_FOLDERS = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/** Of /etc only what programs under /usr cannot do without; the rest would tell about this machine. */
+/** The part of /etc that programs under /usr need; the rest would tell about this machine. */
 const SHARED_ETC = ["alternatives", "ld.so.cache", "protocols", "services", "ssl"];
 
-/** What a fresh Debian container has, plus the folders that Harbor's tasks expect. */
+/** The folders of a fresh Debian container, plus those that Harbor's tasks expect. */
 const FOLDERS: readonly (readonly [path: string, mode: string])[] = [
   ["/etc", "0755"],
   ["/home", "0755"],
@@ -37,7 +37,7 @@ const NOT_FOR_WORK = ["usr", "proc", "dev", ".t1", ...SYSTEM_FOLDERS];
 
 const OS_RELEASE = "../usr/lib/os-release";
 
-/** What a fresh root holds, by path as in an archive of it, and which paths are mounts. */
+/** The content of a fresh root, by path as in an archive of it, and its mounts. */
 export function hostImageContent(): {
   readonly entries: readonly (readonly [path: string, entry: ImageEntry])[];
   readonly mounts: readonly string[];

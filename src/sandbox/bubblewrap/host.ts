@@ -70,7 +70,7 @@ function pipesInMemory(): string | undefined {
   }
 }
 
-/** What the spawner has system call numbers for. */
+/** Architectures whose system call numbers the spawner knows. */
 const MACHINES = ["x64", "arm64"];
 /** close_range (5.9), setns by a process descriptor (5.8), overlays in a user namespace (5.11). */
 const OLDEST_KERNEL = [5, 11] as const;

@@ -8,7 +8,7 @@ import { readTarEntries, type TarEntry } from "../tar-entries.ts";
 import { hostImageContent } from "./host-image.ts";
 import { ROOT_FOLDERS } from "./root-image.ts";
 
-/** What is known of an entry of an image; what is not given is not compared. */
+/** The known facts of an image's entry; a missing one is not compared. */
 export interface ImageEntry {
   readonly kind: FileChange["kind"];
   readonly mode?: number;

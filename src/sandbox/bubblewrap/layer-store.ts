@@ -74,7 +74,7 @@ export class LayerStore {
     });
   }
 
-  /** What builders left that were killed. */
+  /** Removes what killed builders left behind. */
   #removeLeftovers(): void {
     for (const name of readdirSync(this.#building)) {
       const identity = parseProcess(name);

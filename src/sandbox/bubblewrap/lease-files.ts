@@ -32,7 +32,7 @@ export function writeLease(
   return () => rmSync(path, { force: true });
 }
 
-/** For the end of a driver: its folder, when nothing is left in it. */
+/** Removes a driver's folder at its end, when nothing is left in it. */
 export function removeEmptyFolder(folder: string): void {
   try {
     rmdirSync(folderOfThisProcess(folder));

@@ -159,7 +159,7 @@ async function placeFiles(sandbox: BubblewrapSandbox, { image: { files } }: Sand
   });
 }
 
-/** What only a container engine can do is refused, never left out in silence. @throws InputError */
+/** Refuses what only a container engine can do; nothing is left out in silence. @throws InputError */
 function assertBubblewrapSpec(spec: SandboxSpec): void {
   assertSpec(spec);
   const { image, network, user, memoryBytes, cpus, services } = spec;

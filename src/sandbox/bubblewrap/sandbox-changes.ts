@@ -1,4 +1,4 @@
-// What differs between a sandbox and its image: its folder of changes, read as an archive and compared.
+// Finds how a sandbox differs from its image: reads its folder of changes as an archive and compares.
 import { InputError, InvariantError } from "../../failure/errors.ts";
 import { CachedUntilExec } from "../cached-until-exec.ts";
 import type { FileChange, SandboxSpec } from "../sandbox.ts";
@@ -9,7 +9,7 @@ import { type ImageContent, imageContent } from "./image-content.ts";
 import type { RunTool } from "./tool-run.ts";
 import { TOOLKIT_TAR } from "./toolkit.ts";
 
-/** With fractions of seconds, holes as holes, and the marks of an overlay; no other file system. */
+/** Keeps fractions of seconds, holes as holes, and the marks of an overlay; stays on one file system. */
 const PACK_CHANGES = [
   ...[...TOOLKIT_TAR, "-c", "--anchored", "--no-wildcards", "--sort=name", "--one-file-system", "--sparse"],
   "--format=posix",
@@ -21,7 +21,7 @@ const PACK_CHANGES = [
     "-",
   ],
 ];
-/** Of an archive of changes beside their content: headers. */
+/** Room for headers in an archive of changes, beside the content. */
 const HEADERS_BYTES = 128 << 20;
 
 interface Snapshot {

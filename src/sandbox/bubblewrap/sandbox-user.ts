@@ -1,4 +1,4 @@
-// Whom sandboxed programs are on this machine. Inside they are root; outside they must be nobody who owns anything.
+// The host user that sandboxed programs run as. Inside they are root; outside that user must own nothing.
 import { readFileSync } from "node:fs";
 
 export interface SandboxUser {

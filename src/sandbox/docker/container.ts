@@ -104,7 +104,7 @@ export async function removeContainer(engine: Engine, id: string): Promise<void>
   }
 }
 
-/** By which any driver finds it, and knows whose it is. */
+/** Labels by which any driver finds the container and its owner. */
 export function labelsOf({ lease, folder, driver }: ContainerPlan): Readonly<Record<string, string>> {
   return {
     [LABEL.id]: lease.id,
@@ -115,7 +115,7 @@ export function labelsOf({ lease, folder, driver }: ContainerPlan): Readonly<Rec
   };
 }
 
-/** What no container of a task may go beyond. */
+/** Limits of every container of a task. */
 export function confinement({
   memoryBytes,
   cpus,

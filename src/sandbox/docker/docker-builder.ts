@@ -15,7 +15,7 @@ import { ContainerConfig, containerImage } from "../container-image.ts";
 import { findEngineSocket } from "./engine.ts";
 
 const REPOSITORY = "t1-task";
-/** Of a build that failed. */
+/** Last characters of a failed build's output that an error shows. */
 const LAST_OUTPUT_CHARACTERS = 4000;
 const INSPECT_MS = 60_000;
 

@@ -88,7 +88,7 @@ export class Engine {
   }
 }
 
-/** What the engine says is wrong. */
+/** The engine's own error message. */
 export function complaintOf({ status, value }: EngineAnswer): string {
   return Complaint.safeParse(value).data?.message ?? `status ${status}`;
 }

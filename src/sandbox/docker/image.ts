@@ -1,4 +1,4 @@
-// What the engine's images say about the containers made of them.
+// Reads from the engine what an image says about its containers.
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
 import { ContainerConfig, type ContainerImage, containerImage } from "../container-image.ts";

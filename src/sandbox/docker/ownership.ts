@@ -1,4 +1,4 @@
-// Whose a sandbox is: the driver that made it or took it over, for as long as that process lives.
+// The owner of a sandbox: the driver process that created or adopted it, for as long as it lives.
 import { Failure } from "../../failure/errors.ts";
 import { currentProcess, formatProcess, parseProcess, processState } from "../../files/process-identity.ts";
 import { nameOf } from "../../sandboxd/leased-sandbox.ts";

@@ -63,7 +63,7 @@ export const SandboxRecord = z.strictObject({
 export type SandboxRecord = z.infer<typeof SandboxRecord>;
 
 export interface SandboxFolder {
-  /** Of the container, and of the folder. */
+  /** Name of the container and of its folder. */
   readonly name: string;
   readonly path: string;
 }

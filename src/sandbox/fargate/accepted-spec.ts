@@ -1,4 +1,4 @@
-// Which specifications of a sandbox a task on Fargate can keep.
+// Refuses sandbox specifications that a Fargate task cannot keep.
 import { InputError } from "../../failure/errors.ts";
 import type { SandboxSpec } from "../sandbox.ts";
 import { DEFAULT_IMAGE } from "./fargate-image.ts";

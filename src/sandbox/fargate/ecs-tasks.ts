@@ -13,7 +13,7 @@ import { type Pauses, type RetryOptions, retryAws } from "./retry-aws.ts";
 
 /** As many as DescribeTasks takes. */
 const DESCRIBED_AT_ONCE = 100;
-/** For requests that nobody waits for longer. */
+/** Requests that nobody waits for are retried this long at most: 1 min. */
 const SHORT_RETRY_MS = 60_000;
 
 export interface EcsTasksOptions {

@@ -1,7 +1,7 @@
-// What a sandbox's task is made from.
+// The image that a sandbox's task is made from.
 import type { ContainerImage } from "../container-image.ts";
 
-/** What an image says of itself, and the task definition that runs it. */
+/** An image's own settings, and the task definition that runs it. */
 export interface FargateImage extends ContainerImage {
   readonly taskDefinition: string;
 }

@@ -141,7 +141,7 @@ export class Launcher {
     return failure;
   }
 
-  /** What may have been started by a request that nobody answered. */
+  /** Looks for a task that an unanswered request may have started. */
   async #stopUnheard(lease: Lease): Promise<void> {
     const { ecs } = this.#options;
     const tasks = await ecs.list(startedBy(lease)).catch(() => []);

@@ -1,4 +1,4 @@
-// What a daemon keeps for a driver that takes its sandbox over: what it was made for, and of which image.
+// Metadata that a daemon keeps for the driver that adopts its sandbox: its spec and its image.
 import { z } from "zod";
 import type { DaemonClient } from "../../sandboxd/client.ts";
 import { parseBody } from "../../sandboxd/parse-body.ts";

@@ -1,4 +1,4 @@
-// Which sandboxes nobody owns any more, by the tags that their driver gave them.
+// Finds orphaned sandboxes by the tags that their driver gave them.
 import type { Task } from "@aws-sdk/client-ecs";
 import { TAG } from "./task-request.ts";
 

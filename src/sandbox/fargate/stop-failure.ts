@@ -4,7 +4,7 @@ import { Failure, InputError } from "../../failure/errors.ts";
 import { broken, lost } from "../../sandboxd/leased-sandbox.ts";
 import { classifyStop, type StoppedTask } from "./classify-stop.ts";
 
-/** What is known of a task that has stopped, or of one of its containers. */
+/** The facts about a task that has stopped, or about one of its containers. */
 export interface Stopped extends Omit<StoppedTask, "containers" | "startedAt"> {
   readonly startedAt?: string | Date;
   readonly containers?: readonly {
@@ -27,7 +27,7 @@ function describeStop({ stopCode, stoppedReason, containers = [] }: Stopped): st
   return said.length === 0 ? "its task stopped, and nobody says why" : said.join("; ");
 }
 
-/** Of a sandbox in use. */
+/** The failure of a sandbox that was in use. */
 export function failureOfStop(what: string, stopped: Stopped): Failure {
   const reason = describeStop(stopped);
   const judged = judgedContainers(stopped);
@@ -78,7 +78,7 @@ export type StartFailure =
   | { readonly kind: "again"; readonly isOnOtherMarket: boolean; readonly error: Failure }
   | { readonly kind: "final"; readonly error: Error };
 
-/** Of a task that stopped before it ran. */
+/** The failure of a task that stopped before it ran. */
 export function failureOfStart(what: string, stopped: Stopped): StartFailure {
   const reason = describeStop(stopped);
   const error = new Failure("SandboxUnavailable", `${what} did not start: ${reason}`, { retryable: true });

@@ -5,7 +5,7 @@ import { parseJson } from "../../store/json.ts";
 import type { ObjectStore } from "../../store/object-store.ts";
 import type { Stopped } from "./stop-failure.ts";
 
-/** What AWS's event says; what else is in it does not count here. */
+/** The fields of AWS's event that we read; it has more. */
 const StopRecord = z.object({
   detail: z.object({
     stopCode: z.string().optional(),

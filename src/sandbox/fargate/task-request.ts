@@ -9,7 +9,7 @@ import { RESERVED_MIB, taskSize } from "./task-size.ts";
 export const PORTS = { agent: 8022, verifier: 8023 } as const;
 export type ContainerName = keyof typeof PORTS;
 
-/** Which a driver gives to each daemon, so that who breaks into one does not know the other's. */
+/** A driver gives each daemon its own token, so whoever breaks into one does not know another's. */
 const TOKEN_VARIABLE = "T1_SANDBOX_TOKEN";
 export type Tokens = Readonly<Record<ContainerName, string>>;
 
@@ -54,7 +54,7 @@ function nameOfLaunch({ id, generation }: Pick<Lease, "id" | "generation">, laun
   return `${startedBy({ id, generation })}${launch === 0 ? "" : `-${launch}`}`;
 }
 
-/** By which the tasks of a lease are listed. */
+/** A lease's tasks are listed by this name. */
 export function startedBy({ id, generation }: Pick<Lease, "id" | "generation">): string {
   return `t1-${createHash("sha256").update(id).digest("hex").slice(0, 32)}-${generation}`;
 }

@@ -84,7 +84,7 @@ export class TerminalHostClient implements TerminalCaller {
     await this.#background.awaited(this.#exited.promise);
   }
 
-  /** What cannot be sent any more is answered by the end of the host. */
+  /** A request that can no longer be sent fails when the host's end is heard. */
   #send(request: HostRequest): void {
     if (this.#process.connected) this.#process.send(request, () => undefined);
   }
