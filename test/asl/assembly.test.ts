@@ -24,7 +24,7 @@ it("knows the code of every function, the driver's container, the trainer's job 
     [...text.matchAll(/function:([\w-]+)"/g)].map(([, name]) => name),
   );
   expect(new Set(called)).toEqual(
-    new Set(["plan", "prepare", "score", "close", "publish", "evaluate", "preflight", "cost"]),
+    new Set(["plan", "prepare", "score", "close", "publish", "summarise", "preflight", "next-step"]),
   );
   for (const name of called) expect(basename(assembly.functions[name].folder)).toBe(name);
   expect(assembly.tasks["t1-driver"]).toMatchObject([{ name: "driver", stopTimeoutSeconds: 120 }]);

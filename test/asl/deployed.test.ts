@@ -19,13 +19,13 @@ beforeAll(async () => {
   assembly = readAssembly(await synthesizedAssembly());
 }, 120_000);
 
-const GROUPS_KEY = "runs/r/iterations/000000/groups/x.jsonl";
+const SHARDS_KEY = "runs/r/iterations/000000/shards/x.jsonl";
 const answers: Readonly<Record<string, Json>> = {
   plan: {
     phase: "runs/r/iterations/000000/",
     policyVersion: 0,
-    groupCount: 10,
-    groupsKey: GROUPS_KEY,
+    shardCount: 10,
+    shardsKey: SHARDS_KEY,
     pool: {},
   },
   prepare: { ready: true, waiting: 0 },
@@ -49,10 +49,10 @@ async function iterate({
   readonly faults?: FaultPlan;
 }) {
   const store = await temporaryStore();
-  const groups = Array.from({ length: 10 }, (_, group) => ({
-    ...{ run: "r", phase: "runs/r/iterations/000000/", group, episodes: String(group), policyVersion: 0 },
+  const shards = Array.from({ length: 10 }, (_, shard) => ({
+    ...{ run: "r", phase: "runs/r/iterations/000000/", shard, episodes: String(shard), policyVersion: 0 },
   }));
-  await store.put(GROUPS_KEY, groups.map(group => `${JSON.stringify(group)}\n`).join(""), {
+  await store.put(SHARDS_KEY, shards.map(shard => `${JSON.stringify(shard)}\n`).join(""), {
     ifNoneMatch: "*",
   });
   const published: Json[] = [];
