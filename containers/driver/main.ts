@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { Failure } from "../../src/failure/errors.ts";
 import { FAILED_OR_STOPPED } from "../../src/failure/exit-code.ts";
 import { reportError } from "../../src/failure/report-error.ts";
+import { recordUnhandled } from "../../src/failure/unhandled.ts";
 import { currentProcess } from "../../src/files/process-identity.ts";
 import { imageServices } from "../../src/rollout/image-services.ts";
 import { playShard } from "../../src/rollout/play-shard.ts";
@@ -23,6 +24,8 @@ let ending: Promise<void> | undefined;
 
 async function main(): Promise<void> {
   startHeartbeat();
+  // One episode's error may not end the others.
+  recordUnhandled(text => process.stderr.write(text));
   const job = DRIVER_JOB.fromEnvironment(process.env);
   const settings = DRIVER_SETTINGS.fromEnvironment(process.env);
   const opened = new AsyncDisposableStack();

@@ -7,6 +7,7 @@ import { readAssembly } from "../asl/assembly.ts";
 import { type Program, runProgram } from "../asl/executors/program.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
+import { recordUnhandled } from "../failure/unhandled.ts";
 import { makeFolder } from "../files/file-steps.ts";
 import { currentProcess } from "../files/process-identity.ts";
 import { folderOfThisProcess, removeLeftovers } from "../files/temporary-file.ts";
@@ -82,6 +83,8 @@ export async function withLocalRun<T>(
     const first = "stopping after the tasks at work; once more ends at once";
     const interrupt = interruptOnSignals({ first, goesOn });
     opened.defer(interrupt.end);
+    // One episode's error may not end the others.
+    opened.defer(recordUnhandled(text => process.stderr.write(text)).end);
     const sandboxes = opened.use(await openSandboxes(options.sandboxes));
     const lease = opened.use(
       await acquireOwner(store, run, {
