@@ -12,6 +12,7 @@ import { Timings } from "../src/run/records.ts";
 import { readJson } from "../src/store/json.ts";
 import type { ObjectStore } from "../src/store/object-store.ts";
 import { openStore } from "../src/store/open-store.ts";
+import type { MetricName } from "../src/training/metrics.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const POOLS = ["held-out-parameters", "held-out-families"] as const;
@@ -110,20 +111,21 @@ function readRows(from: ObjectStore, run: string): Promise<readonly IterationMet
 
 /** Iterations before the actor moves have no clip share; means are over those that have the number. */
 function curve(metrics: readonly IterationMetrics[]): string {
-  const columns: readonly (readonly [string, (of: IterationMetrics) => number | undefined, number])[] = [
-    ["reward", of => of.episodes.meanReward, 3],
-    ["resolved %", of => 100 * of.episodes.resolvedRate, 1],
-    ["turns", of => of.episodes.meanTurns, 2],
-    ["explained variance", of => of.ppo?.explainedVariance, 2],
-    ["entropy", of => of.ppo?.entropy, 3],
-    ["clip share", of => of.ppo?.policy?.clipShare, 4],
-    ["mean \\|Δ log p\\| replayed", of => of.ppo?.mismatch.replayed?.mean, 5],
-    ["free", of => of.ppo?.mismatch.free.mean, 5],
+  const columns: readonly (readonly [title: string, MetricName, digits: number])[] = [
+    ["reward", "episodes.meanReward", 3],
+    ["resolved share", "episodes.resolvedRate", 3],
+    ["turns", "episodes.meanTurns", 2],
+    ["uniform groups", "groups.uniform", 1],
+    ["explained variance", "critic.explainedVariance", 2],
+    ["entropy", "policy.entropy", 3],
+    ["clip share", "policy.clipShare", 4],
+    ["mean \\|Δ log p\\| replayed", "mismatch.replayed.mean", 5],
+    ["free", "mismatch.free.mean", 5],
   ];
   const rows = Array.from({ length: Math.ceil(metrics.length / ROW) }, (_, index) => {
     const part = metrics.slice(index * ROW, (index + 1) * ROW);
-    const cells = columns.map(([, read, digits]) => {
-      const numbers = part.map(read).filter(number => number !== undefined);
+    const cells = columns.map(([, name, digits]) => {
+      const numbers = part.map(({ numbers }) => numbers[name]).filter(number => number !== undefined);
       return numbers.length === 0
         ? "–"
         : (numbers.reduce((a, b) => a + b, 0) / numbers.length).toFixed(digits);

@@ -4,9 +4,10 @@
 import { FAILED_OR_STOPPED } from "../../src/failure/exit-code.ts";
 import { reportError } from "../../src/failure/report-error.ts";
 import { train } from "../../src/learning/train.ts";
+import { readRun } from "../../src/run/run-record.ts";
 import { TRAINER_JOB, TRAINER_SETTINGS } from "../../src/stages/jobs.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { Sessions } from "../../src/training/onnx/network.ts";
+import { openEngine } from "../../src/training/engines.ts";
 import { startHeartbeat } from "../heartbeat.ts";
 
 const leave = () => process.exit(FAILED_OR_STOPPED);
@@ -17,10 +18,9 @@ async function main(): Promise<void> {
   const { storeUrl, ...settings } = TRAINER_SETTINGS.fromEnvironment(process.env);
   startHeartbeat();
   const store = await openStore(storeUrl);
-  const sessions = new Sessions(settings);
-  await train(job, {
+  await using engine = await openEngine((await readRun(store, job.run)).config.engine, settings);
+  await train(job, engine, {
     store,
-    sessions,
     onStep: (done, total) => console.log(JSON.stringify({ step: done, of: total })),
   });
 }

@@ -1,4 +1,4 @@
-// A run of any kind (sft, critic-warmup, ppo): iteration after iteration from wherever the run's state stands, each as
+// A run with any algorithm: iteration after iteration from wherever the run's state stands, each as
 // an execution of its own, so that this history grows by few events. What to do next is read from the store each time:
 // a machine that was stopped, failed or replaced goes on by being started again.
 import { type Definition, inOrder } from "./asl.ts";

@@ -42,8 +42,8 @@ export function addConfigCommand(program: Command): void {
 }
 
 /** `rollout.episodes  integer = 512`, and below it what it does. */
-function formatKey({ path, kinds, type, standard, description }: KeyDescription, width: number): string {
-  const only = kinds.length < RunConfig.options.length ? `  (${kinds.join(", ")})` : "";
+function formatKey({ path, algorithms, type, standard, description }: KeyDescription, width: number): string {
+  const only = algorithms.length < RunConfig.options.length ? `  (${algorithms.join(", ")})` : "";
   const value = standard === "" || standard === "required" || standard === "none" ? "" : ` = ${standard}`;
   const required = standard === "required" ? ", required" : "";
   const text = new Help().boxWrap(description, width - INDENT.length).replaceAll("\n", `\n${INDENT}`);

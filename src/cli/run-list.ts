@@ -9,7 +9,7 @@ import type { ObjectStore } from "../store/object-store.ts";
 
 interface ReadableRun {
   readonly run: string;
-  readonly kind: RunConfig["kind"];
+  readonly algorithm: RunConfig["algorithm"];
   readonly createdAt: string;
   readonly done: number;
   readonly iterations: number;
@@ -24,12 +24,12 @@ interface UnreadableRun {
 
 export type ListedRun = ReadableRun | UnreadableRun;
 
-export const RUN_COLUMNS = ["run", "kind", "iterations", "state"];
+export const RUN_COLUMNS = ["run", "algorithm", "iterations", "state"];
 
 export function runRow(found: ListedRun): string[] {
   return found.state === "unreadable"
     ? [found.run, "–", "–", found.state]
-    : [found.run, found.kind, `${found.done}/${found.iterations}`, found.state];
+    : [found.run, found.algorithm, `${found.done}/${found.iterations}`, found.state];
 }
 
 /** @returns those that can be read; of the others it says why not, on stderr */
@@ -62,5 +62,12 @@ async function describeRun(store: ObjectStore, run: string): Promise<ReadableRun
   const done = state.policyPublished;
   const isRunning = await liveOwner(store, run, Date.now);
   const notRunning = done >= iterations ? "done" : state.stopped ? "stopped" : "unfinished";
-  return { run, kind: config.kind, createdAt, done, iterations, state: isRunning ? "running" : notRunning };
+  return {
+    run,
+    algorithm: config.algorithm,
+    createdAt,
+    done,
+    iterations,
+    state: isRunning ? "running" : notRunning,
+  };
 }

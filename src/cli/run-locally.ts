@@ -1,6 +1,4 @@
 // `t1 run start` and `t1 run resume` on this machine: the deployed run machine, with executors of this process.
-import "../tensor/no-telemetry.ts";
-import * as ort from "onnxruntime-node";
 import type { RunConfig } from "../config/run-config.ts";
 import { assertCanGoOn } from "../learning/checkpoints.ts";
 import { readOverlap } from "../run/cloud-settings.ts";
@@ -10,6 +8,7 @@ import { describeSoftware, readRun } from "../run/run-record.ts";
 import { advanceState, readState } from "../run/run-state.ts";
 import { assertSameConfig, startRun } from "../run/start-run.ts";
 import type { ObjectStore } from "../store/object-store.ts";
+import { softwareOf } from "../training/engines.ts";
 import type { LocalTaskOptions } from "./local-options.ts";
 import { type LocalOptions, withLocalRun } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
@@ -38,7 +37,7 @@ export async function startLocally(
       return goOn(store, run);
     }
     progress.begin("reading pool and model");
-    const software = describeSoftware(ort.env.versions.common);
+    const software = describeSoftware(await softwareOf(config.engine));
     await startRun({ run, config, configFile, software, createdAt: new Date() }, { store });
   });
 }

@@ -3,6 +3,7 @@ import { type IterationMetrics, readMetrics } from "../learning/metrics.ts";
 import { iterationPrefix } from "../run/keys.ts";
 import type { OnRunEvent, RunEvent } from "../run/run-events.ts";
 import type { ObjectStore } from "../store/object-store.ts";
+import type { MetricName } from "../training/metrics.ts";
 import { formatSeconds, type Progress } from "./progress.ts";
 import { percent } from "./table.ts";
 
@@ -68,27 +69,28 @@ export function iterationLine(
     : `${formatIteration(iteration, iterations, metrics)}\n`;
 }
 
+/** The numbers of an iteration's line, in their order. */
+const SHOWN: readonly (readonly [MetricName, (value: number) => string])[] = [
+  ["episodes.meanReward", value => `reward ${value.toFixed(3)}`],
+  ["episodes.resolvedRate", value => `resolved ${percent(value)}`],
+  ["episodes.meanTurns", value => `turns ${value.toFixed(1)}`],
+  ["groups.uniform", value => `uniform groups ${value}`],
+  ["critic.explainedVariance", value => `EV ${value.toFixed(2)}`],
+  ["policy.entropy", value => `entropy ${value.toFixed(3)}`],
+  ["mismatch.replayed.mean", value => `|Δ log p| ${value.toExponential(1)}`],
+  ["mismatch.free.mean", value => `with free routing ${value.toExponential(1)}`],
+  ["sft.lastLoss", value => `loss ${value.toFixed(4)}`],
+  ["episodes.failed", value => `${value} failed`],
+];
+
 /** One line of what an iteration came to. */
-function formatIteration(
-  iteration: number,
-  iterations: number,
-  { episodes, ppo, sft }: IterationMetrics,
-): string {
+function formatIteration(iteration: number, iterations: number, { numbers }: IterationMetrics): string {
   const parts = [
     `iteration ${iteration + 1}/${iterations}`,
-    `reward ${episodes.meanReward.toFixed(3)}`,
-    `resolved ${percent(episodes.resolvedRate)}`,
-    `turns ${episodes.meanTurns.toFixed(1)}`,
+    ...SHOWN.flatMap(([name, format]) => {
+      const value = numbers[name];
+      return value === undefined ? [] : [format(value)];
+    }),
   ];
-  if (ppo !== undefined) {
-    parts.push(`EV ${ppo.explainedVariance?.toFixed(2) ?? "–"}`, `entropy ${ppo.entropy.toFixed(3)}`);
-    const { replayed, free } = ppo.mismatch;
-    const gap = free.mean.toExponential(1);
-    parts.push(
-      `|Δ log p| ${replayed === undefined ? gap : `${replayed.mean.toExponential(1)} (free routing ${gap})`}`,
-    );
-  }
-  if (sft !== undefined) parts.push(`loss ${sft.lastLoss.toFixed(4)}`);
-  if (episodes.failedCount > 0) parts.push(`${episodes.failedCount} failed`);
   return parts.join("  ");
 }

@@ -1,7 +1,5 @@
 // `t1 run … --stack NAME`: runs of a deployment. What AWS is asked stands in src/deployment; here is what a person sees.
-import "../tensor/no-telemetry.ts";
 import { setTimeout as sleep } from "node:timers/promises";
-import * as ort from "onnxruntime-node";
 import { parseRunConfig } from "../config/parse-config.ts";
 import { AwsClients } from "../deployment/clients.ts";
 import { executionLink, logLink } from "../deployment/console-links.ts";
@@ -23,6 +21,7 @@ import { describeSoftware, readRun } from "../run/run-record.ts";
 import { advanceState, type Move, readState } from "../run/run-state.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
+import { softwareOf } from "../training/engines.ts";
 import { print } from "./output.ts";
 import { Progress } from "./progress.ts";
 import { readConfig } from "./read-config.ts";
@@ -58,7 +57,7 @@ export async function startOnStack(
   await createStoredRun(
     {
       ...{ run: options.name, config, configFile },
-      software: describeSoftware(ort.env.versions.common),
+      software: describeSoftware(await softwareOf(config.engine)),
       createdAt: new Date(),
     },
     {

@@ -5,8 +5,8 @@ import { RunConfig } from "./run-config.ts";
 export interface KeyDescription {
   /** "training.actor.learningRate" */
   readonly path: string;
-  /** Kinds of runs with this key. */
-  readonly kinds: readonly string[];
+  /** Algorithms whose runs have the key. */
+  readonly algorithms: readonly string[];
   readonly type: string;
   /** As JSON; "required" or "none" where there is no default. */
   readonly standard: string;
@@ -25,25 +25,26 @@ interface JsonSchema {
 }
 
 export function describeKeys(): KeyDescription[] {
-  const keys = new Map<string, { kinds: string[]; rest: Omit<KeyDescription, "path" | "kinds"> }>();
+  const keys = new Map<string, { algorithms: string[]; rest: Omit<KeyDescription, "path" | "algorithms"> }>();
   for (const option of RunConfig.options) {
     const schema = z.toJSONSchema(option, { io: "input", reused: "inline" }) as JsonSchema;
-    const kind = String(schema.properties?.kind?.const);
+    const algorithm = String(schema.properties?.algorithm?.const);
     for (const [path, rest] of walk(schema, "")) {
       const known = keys.get(path);
-      if (known === undefined) keys.set(path, { kinds: [kind], rest });
+      if (known === undefined) keys.set(path, { algorithms: [algorithm], rest });
       else {
-        known.kinds.push(kind);
-        // Lists a key's descriptions of different kinds side by side, and `kind` itself first.
+        known.algorithms.push(algorithm);
+        // Lists a key's descriptions of different algorithms side by side, and `algorithm` itself first.
         known.rest = {
           ...known.rest,
           type: joined(known.rest.type, " | ", rest.type),
+          standard: joined(known.rest.standard, " or ", rest.standard),
           description: joined(known.rest.description, " ", rest.description),
         };
       }
     }
   }
-  return [...keys].map(([path, { kinds, rest }]) => ({ path, kinds, ...rest }));
+  return [...keys].map(([path, { algorithms, rest }]) => ({ path, algorithms, ...rest }));
 }
 
 function joined(before: string, separator: string, now: string): string {
@@ -53,7 +54,7 @@ function joined(before: string, separator: string, now: string): string {
 function* walk(
   { properties = {}, required = [] }: JsonSchema,
   prefix: string,
-): Generator<[string, Omit<KeyDescription, "path" | "kinds">]> {
+): Generator<[string, Omit<KeyDescription, "path" | "algorithms">]> {
   for (const [name, schema] of Object.entries(properties)) {
     const path = prefix + name;
     const standard = required.includes(name)

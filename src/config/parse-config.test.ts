@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { InputError } from "../failure/errors.ts";
 import { parseRunConfig } from "./parse-config.ts";
 
-const PPO = "kind: ppo\npolicy: base\ntasks:\n  pool: tasks\ntraining:\n  iterations: 3\n";
+const PPO = "algorithm: ppo\npolicy: base\ntasks:\n  pool: tasks\ntraining:\n  iterations: 3\n";
 
 describe("run config", () => {
   it("fills in T1's defaults", () => {
     const config = parseRunConfig(PPO, "run.yaml");
-    if (config.kind !== "ppo") throw new Error("kind");
+    if (config.algorithm !== "ppo") throw new Error("algorithm");
     expect(config.training.actor.learningRate).toBe(1e-6);
     expect(config.training.critic.learningRate).toBe(1.5e-5);
     expect(config.training).toMatchObject({
@@ -27,13 +27,13 @@ describe("run config", () => {
       `${PPO}  actor:\n    learning_rate: 1\n`,
       "run.yaml:8: training.actor.learning_rate: unknown key; did you mean learningRate?",
     ],
-    [PPO.replace("policy: base\n", ""), "run.yaml: policy: missing: expected string or object"],
+    [PPO.replace("policy: base\n", ""), "run.yaml: policy: missing: expected a model folder"],
     [PPO.replace("policy: base", "policy: 3"), "run.yaml:2: policy: expected string or object, got 3"],
     [
       PPO.replace("policy: base", "policy: { runn: a }"),
       "run.yaml:2: policy.run: missing: expected string\n  run.yaml:2: policy.runn: unknown key; did you mean run?",
     ],
-    [`${PPO}model:\n  layers: 3\n`, "run.yaml:7: model: only of runs of kind sft"],
+    [`${PPO}model:\n  layers: 3\n`, "run.yaml:7: model: only of runs that learn from demonstrations"],
     [
       PPO.replace("iterations: 3", "iterations: 1.0e+30"),
       "has a problem: \n  run.yaml:6: training.iterations: Too big: expected number to be <=999999",
@@ -43,13 +43,18 @@ describe("run config", () => {
       `${PPO}rollout:\n  episodes: 8\n  launch: 4\n`,
       "run.yaml:9: rollout.launch: must be at least rollout.episodes (8), got 4",
     ],
+    [
+      `${PPO.replace("ppo", "grpo")}rollout:\n  episodes: 12\n`,
+      "run.yaml:8: rollout.episodes: must be a multiple of training.groupSize (8), got 12",
+    ],
+    [`${PPO.replace("ppo", "gspo")}  gamma: 1\n`, "run.yaml:7: training.gamma: only with algorithm ppo"],
     [`${PPO}rollout:\n  stragglers: cut\n`, "cut needs rollout.launch"],
     [PPO.replace("iterations: 3", "iterations: -1"), "run.yaml:6: training.iterations"],
-    [PPO.replace("kind: ppo", "kind: pppo"), "run.yaml:1: kind"],
-    ["kind: ppo\n  x: [", "not YAML: run.yaml:1"],
-    ["kind: sft\ntasks:\n  pool: t\ntraining:\n  iterations: 1\n", "either policy"],
+    [PPO.replace("algorithm: ppo", "algorithm: pppo"), "run.yaml:1: algorithm"],
+    ["algorithm: ppo\n  x: [", "not YAML: run.yaml:1"],
+    ["algorithm: sft\ntasks:\n  pool: t\ntraining:\n  iterations: 1\n", "either policy"],
     ["", "the file"],
-    ["kind: *ppo\n", "not YAML: run.yaml: Unresolved alias"],
+    ["algorithm: *ppo\n", "not YAML: run.yaml: Unresolved alias"],
     [`${PPO}rollout:\n  episodes: 1000000\n`, "run.yaml:8: rollout.episodes"],
     [`${PPO}agent:\n  protocol: terminus\n`, "run.yaml:8: agent.protocol"],
     [
@@ -65,7 +70,7 @@ describe("run config", () => {
       "run.yaml:12: agent.summary.freeTokens: must be at least 10296: a turn (6024) and the three calls (4272) have to fit, got 8000",
     ],
     [
-      "kind: sft\npolicy: p\ntasks:\n  pool: t\ntraining:\n  iterations: 1\nagent:\n  protocol: bash-tool\n",
+      "algorithm: sft\npolicy: p\ntasks:\n  pool: t\ntraining:\n  iterations: 1\nagent:\n  protocol: bash-tool\n",
       "run.yaml:8: agent.protocol: demonstrations are written for compact",
     ],
   ])("refuses %j, saying where and what was expected", (text, message) => {

@@ -3,6 +3,7 @@ import { type Document, isMap, isScalar, LineCounter, parseDocument } from "yaml
 import type { z } from "zod";
 import { InputError } from "../failure/errors.ts";
 import { valueOfYaml } from "../settings/yaml-value.ts";
+import { methodOf } from "../training/algorithms.ts";
 import { nearestName } from "./nearest-name.ts";
 import { RunConfig } from "./run-config.ts";
 
@@ -106,19 +107,17 @@ function wrongType(expected: string, got: unknown): string {
 }
 
 function unknownKey(path: readonly PropertyKey[], key: string): string {
-  const kinds = RunConfig.options.filter(option => keysAt(path, [option]).includes(key));
-  if (kinds.length > 0) {
-    const names = kinds.flatMap(({ shape }) => [...shape.kind.values]);
-    return `only of runs of kind ${names.join(" or ")}`;
-  }
+  const having = RunConfig.options.filter(option => keysAt(path, [option]).includes(key));
+  if (having.length > 0)
+    return `only with algorithm ${having.flatMap(({ shape }) => [...shape.algorithm.values]).join(" or ")}`;
   const known = keysAt(path);
   const meant = nearestName(key, known);
   return `unknown key; ${meant === undefined ? `known here: ${known.join(", ")}` : `did you mean ${meant}?`}`;
 }
 
-/** Names of all keys that may stand at a path, over all kinds of runs or those given. */
-function keysAt(path: readonly PropertyKey[], kinds: readonly z.core.$ZodType[] = [RunConfig]): string[] {
-  let schemas = [...kinds];
+/** Names of all keys that may stand at a path, over all algorithms or those given. */
+function keysAt(path: readonly PropertyKey[], options: readonly z.core.$ZodType[] = [RunConfig]): string[] {
+  let schemas = [...options];
   for (const key of path) schemas = schemas.flatMap(shapesOf).flatMap(shape => shape[String(key)] ?? []);
   return [...new Set(schemas.flatMap(shapesOf).flatMap(shape => Object.keys(shape)))];
 }
@@ -194,17 +193,31 @@ function contradictions(config: RunConfig): Problem[] {
         "training needs temperature above 0, topP 1 and topK 0: the trainer's distribution would be another one",
     });
   }
-  if (config.kind === "sft" && agent.protocol !== "compact") {
+  const method = methodOf(config);
+  const imitates = method.learnsFrom === "demonstrations";
+  if (imitates && agent.protocol !== "compact") {
     problems.push({
       path: ["agent", "protocol"],
-      message: "demonstrations are written for compact: leave it out, or train by PPO",
+      message: "demonstrations are written for compact: leave it out, or learn from episodes",
     });
   }
-  if (config.kind === "sft" && (config.policy === undefined) === (config.model === undefined)) {
+  if (imitates && (config.policy === undefined) === (config.model === undefined)) {
     problems.push({
       path: ["policy"],
       message: "give either policy (go on from a model) or model (start from nothing)",
     });
+  }
+  if (!imitates && config.policy === undefined)
+    problems.push({ path: ["policy"], message: "missing: expected a model folder, or {run, version}" });
+  if (!imitates && config.model !== undefined)
+    problems.push({ path: ["model"], message: "only of runs that learn from demonstrations" });
+  for (const key of ["episodes", "launch"] as const) {
+    const count = rollout[key];
+    if (count !== undefined && count % method.groupSize !== 0)
+      problems.push({
+        path: ["rollout", key],
+        message: `must be a multiple of training.groupSize (${method.groupSize}), got ${count}`,
+      });
   }
   return problems;
 }

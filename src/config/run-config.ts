@@ -5,7 +5,8 @@ import { Agent, Sampling } from "../settings/agent-config.ts";
 import { RewardConfig, Verifier } from "../settings/grading-config.ts";
 import { ModelSource, NewModel } from "../settings/model-config.ts";
 import { Count, Numbered } from "../settings/numbers.ts";
-import { PpoTraining, SftTraining } from "./training-config.ts";
+import { ALGORITHMS, methodOf } from "../training/algorithms.ts";
+import { ENGINE_NAMES } from "../training/engines.ts";
 
 const Tasks = z
   .strictObject({
@@ -68,6 +69,11 @@ const Keep = z
   .meta({ description: "What stays in the store. Trajectories always stay." });
 
 const common = {
+  policy: ModelSource.optional().meta({
+    description:
+      "Model to go on from. A run that learns from demonstrations may begin with a new `model` instead.",
+  }),
+  model: NewModel.optional(),
   seed: z.int().nonnegative().default(0).meta({ description: "Everything random is derived from it." }),
   tasks: Tasks,
   rollout: Rollout,
@@ -77,47 +83,35 @@ const common = {
   verifier: Verifier,
   evaluation: Evaluation.optional(),
   keep: Keep,
+  engine: z
+    .enum(ENGINE_NAMES)
+    .default("onnx")
+    .meta({ description: "What trains. onnx: ONNX Runtime on one machine." }),
   threads: z.int().nonnegative().default(0).meta({
     description:
       "Threads of sampler and trainer; 0 takes every core. The same number gives the same bytes; another one may add up small products in another order.",
   }),
 };
 
-const SftConfig = z.strictObject({
-  kind: z.literal("sft").meta({
-    description:
-      "sft: supervised training on demonstrations that are executed in sandboxes; every task carries a demonstration.json.",
-  }),
-  ...common,
-  policy: ModelSource.optional().meta({
-    description:
-      "Model to go on from. Runs of kind sft may leave it out and begin with a new one of the shape `model`.",
-  }),
-  model: NewModel.optional(),
-  training: SftTraining,
-});
+type Known = (typeof ALGORITHMS)[number];
 
-const CriticWarmupConfig = z.strictObject({
-  kind: z.literal("critic-warmup").meta({
-    description:
-      "critic-warmup: PPO on another pool whose only product is its critic; its policy is thrown away.",
-  }),
-  ...common,
-  policy: ModelSource,
-  training: PpoTraining,
-});
+/** The config of a run with one algorithm: what every run has, and the algorithm's own settings. */
+function configOf<const A extends Known>({ name, says, settings }: A) {
+  return z.strictObject({
+    algorithm: z.literal(name as A["name"]).meta({ description: says }),
+    ...common,
+    training: settings as A["settings"],
+  });
+}
 
-const PpoConfig = z.strictObject({
-  kind: z
-    .literal("ppo")
-    .meta({ description: "ppo: reinforcement learning by PPO with a separate critic and replayed routing." }),
-  ...common,
-  policy: ModelSource,
-  training: PpoTraining,
-});
+// `map` forgets which algorithm stands where; the tuple says it again.
+type ConfigsOf<T extends readonly Known[]> = { -readonly [I in keyof T]: ReturnType<typeof configOf<T[I]>> };
+const CONFIGS = ALGORITHMS.map(configOf) as unknown as ConfigsOf<typeof ALGORITHMS>;
 
-export const RunConfig = z.discriminatedUnion("kind", [SftConfig, CriticWarmupConfig, PpoConfig]);
+export const RunConfig = z.discriminatedUnion("algorithm", CONFIGS);
 export type RunConfig = z.infer<typeof RunConfig>;
-export type SftConfig = z.infer<typeof SftConfig>;
-/** The two kinds that are trained by PPO. */
-export type PpoRunConfig = z.infer<typeof PpoConfig> | z.infer<typeof CriticWarmupConfig>;
+
+/** Whether a run's iterations play demonstrations of its tasks, not its policy. */
+export function playsDemonstrations(config: Pick<RunConfig, "algorithm" | "training">): boolean {
+  return methodOf(config).learnsFrom === "demonstrations";
+}

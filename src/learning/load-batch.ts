@@ -3,12 +3,17 @@ import { arraysKey, attemptPrefix, episodePrefix, type PhasePrefix } from "../ru
 import type { ClosedEpisode, ClosedPhase } from "../run/records.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { readHashed } from "../store/read-hashed.ts";
-import type { TrainingEpisode } from "../training/episode.ts";
+import { type Batch, type TrainingEpisode, toBatch } from "../training/batch.ts";
 import { type Chunk, decodeChunks } from "../trajectory/chunk.ts";
 
-export interface LoadedEpisode extends TrainingEpisode {
+interface LoadedEpisode extends TrainingEpisode {
   /** All chunks in their order, which the audit reads: those that are trained may be forks of those that are not. */
   readonly recorded: readonly Chunk[];
+}
+
+interface LoadedBatch extends Batch {
+  /** Per episode. */
+  readonly recorded: readonly (readonly Chunk[])[];
 }
 
 /** Loads the closed episodes. `chunks` are those that are trained; an episode without any is left out. */
@@ -16,9 +21,10 @@ export async function loadBatch(
   store: ObjectStore,
   phase: PhasePrefix,
   closed: ClosedPhase,
-): Promise<LoadedEpisode[]> {
+): Promise<LoadedBatch> {
   const loaded = await Promise.all(closed.episodes.map(entry => loadEpisode(store, phase, entry)));
-  return loaded.filter(episode => episode.chunks.length > 0);
+  const counted = loaded.filter(({ chunks }) => chunks.length > 0);
+  return { ...toBatch(counted), recorded: counted.map(({ recorded }) => recorded) };
 }
 
 async function loadEpisode(
@@ -26,9 +32,9 @@ async function loadEpisode(
   phase: PhasePrefix,
   entry: ClosedEpisode,
 ): Promise<LoadedEpisode> {
-  const { episode, attempt, endReason, reward, arraysSha256 } = entry;
+  const { episode, attempt, task, endReason, reward, arraysSha256 } = entry;
   const id = `${episode}`;
-  if (arraysSha256 === undefined) return { id, chunks: [], recorded: [], endReason, reward };
+  if (arraysSha256 === undefined) return { id, task, chunks: [], recorded: [], endReason, reward };
   const key = arraysKey(attemptPrefix(episodePrefix(phase, episode), attempt));
   const body = await readHashed(
     store,
@@ -37,5 +43,5 @@ async function loadEpisode(
     "a trajectory changed after its iteration was closed; nothing was trained",
   );
   const recorded = decodeChunks(body, key);
-  return { id, chunks: recorded.filter(chunk => !chunk.untrained), recorded, endReason, reward };
+  return { id, task, chunks: recorded.filter(chunk => !chunk.untrained), recorded, endReason, reward };
 }

@@ -1,4 +1,6 @@
 // The curves of a run, in the order of a reader's questions: does it get better, is training exact, is it sane.
+
+import { METRIC_NAMES, type MetricName, metricOf } from "../training/metrics.ts";
 import {
   type Band,
   type Interval,
@@ -56,123 +58,47 @@ export function curves(run: RunData): Html {
 <div class="charts">${charts}</div>${numbers(trained)}</section>`;
 }
 
-const one = (name: string, tone: Tone, pick: Pick) => ({ name, tone, pick });
+/** Metrics whose chart has a band: the 95 % interval over an iteration's episodes. */
+const INTERVALS: { readonly [metric in MetricName]?: Curve["interval"] } = {
+  "episodes.resolvedRate": resolvedInterval,
+  "episodes.meanReward": meanInterval(({ reward }) => reward),
+  "episodes.meanTurns": meanInterval(({ turnCount }) => turnCount),
+};
 
+const TONES: readonly Tone[] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+/** Every chart that the table of metrics names, in its order; what the first metric says is said of the chart. */
 const CURVES: readonly Curve[] = [
-  {
-    title: "Resolved",
-    note: "Episodes whose tests all passed.",
-    unit: "share of episodes",
-    format: percent,
-    include: [0],
-    lines: [one("resolved", 1, data => data.metrics?.episodes.resolvedRate)],
-    interval: resolvedInterval,
-  },
-  {
-    title: "Reward",
-    note: "Mean over the episodes of an iteration.",
-    unit: "reward",
-    format: significant,
-    include: [0],
-    lines: [one("reward", 1, data => data.metrics?.episodes.meanReward)],
-    interval: meanInterval(({ reward }) => reward),
-  },
-  {
-    title: "Gap between trainer and sampler, |Δ log p|",
-    note: "The same tokens scored by both, before training. Replay gives the trainer the sampler's experts (a dense model has none); what stays is the rounding of the published weights.",
-    unit: "nats per token",
-    format: value => scientific(value, 1),
-    scale: "log",
-    lines: [
-      one("replayed", 1, data => data.metrics?.ppo?.mismatch.replayed?.mean),
-      { ...one("replayed p99", 1, data => data.metrics?.ppo?.mismatch.replayed?.p99), thin: true },
-      one("free", 2, data => data.metrics?.ppo?.mismatch.free.mean),
-      { ...one("free p99", 2, data => data.metrics?.ppo?.mismatch.free.p99), thin: true },
-    ],
-  },
-  {
-    title: "Explained variance",
-    note: "Of the returns, by the critic's values before it trained on them. 1 is perfect, 0 no better than a constant.",
-    unit: "share of variance",
-    format: significant,
-    include: [0, 1],
-    lines: [one("explained variance", 3, data => data.metrics?.ppo?.explainedVariance)],
-  },
-  {
-    title: "Entropy",
-    note: "How undecided the policy is. A collapse to 0 ends exploration.",
-    unit: "nats per token",
-    format: significant,
-    include: [0],
-    lines: [one("entropy", 4, data => data.metrics?.ppo?.entropy)],
-  },
-  {
-    title: "KL to the policy before the update",
-    note: "Mean over the steps of an iteration, each measured as it begins.",
-    unit: "nats per token",
-    format: significant,
-    include: [0],
-    lines: [one("KL", 5, data => data.metrics?.ppo?.policy?.klToOld)],
-  },
-  {
-    title: "Clipped tokens",
-    note: "Share whose probability ratio left the clip range, over the same steps.",
-    unit: "share of tokens",
-    format: percent,
-    include: [0],
-    lines: [one("clipped", 6, data => data.metrics?.ppo?.policy?.clipShare)],
-  },
-  {
-    title: "Gradient norms",
-    note: "Before clipping.",
-    unit: "norm",
-    format: significant,
-    scale: "log",
-    lines: [
-      one("actor", 1, data => data.metrics?.ppo?.policy?.gradientNorm),
-      one("critic", 3, data => data.metrics?.ppo?.criticGradientNorm),
-    ],
-  },
-  {
-    title: "Loss",
-    note: "Cross-entropy of the demonstrated tokens.",
-    unit: "nats per token",
-    format: significant,
-    scale: "log",
-    lines: [
-      one("mean", 1, data => data.metrics?.sft?.loss),
-      one("last step", 2, data => data.metrics?.sft?.lastLoss),
-    ],
-  },
-  {
-    title: "Learning rate",
-    note: "At the last step of the iteration.",
-    unit: "rate",
-    format: significant,
-    include: [0],
-    lines: [one("rate", 4, data => data.metrics?.sft?.learningRate)],
-  },
-  {
-    title: "Turns",
-    note: "Answers per episode.",
-    unit: "turns",
-    format: significant,
-    include: [0],
-    lines: [one("turns", 7, data => data.metrics?.episodes.meanTurns)],
-    interval: meanInterval(({ turnCount }) => turnCount),
-  },
-  {
-    title: "Tokens",
-    note: "Per episode; sampled ones are those the policy wrote itself.",
-    unit: "tokens",
-    format: significant,
-    include: [0],
-    lines: [
-      one("all", 8, data => data.metrics?.episodes.meanTokens),
-      one("sampled", 1, data => data.metrics?.episodes.meanSampledTokens),
-    ],
-  },
-];
+  ...Map.groupBy(
+    METRIC_NAMES.filter(name => metricOf(name).curve),
+    name => metricOf(name).curve?.chart ?? "",
+  ),
+].map(([title, names], index): Curve => {
+  const { unit, says, curve } = metricOf(names[0]);
+  const isShare = /^share of (episodes|tokens)$/.test(unit);
+  const isGap = names[0].startsWith("mismatch.");
+  let tone = index - 1;
+  return {
+    title,
+    note: says,
+    unit,
+    ...(curve?.scale === "log"
+      ? { scale: "log" as const }
+      : { include: unit === "share of variance" ? [0, 1] : [0] }),
+    format: isShare ? percent : isGap ? value => scientific(value, 1) : significant,
+    lines: names.map(name => {
+      const { line = name, thin = false } = metricOf(name).curve ?? {};
+      if (!thin) tone++;
+      return {
+        name: line,
+        tone: TONES[tone % TONES.length],
+        pick: data => data.metrics?.numbers[name],
+        thin,
+      };
+    }),
+    interval: INTERVALS[names[0]],
+  };
+});
 
 function drawCurve(
   { title, note, lines, interval, ...options }: Curve,
@@ -257,7 +183,7 @@ function measurementsOf({ evaluations }: RunData): NamedMeasurement[] {
 }
 
 function bandsOf({ record: { config } }: RunData, trained: readonly IterationData[]): Band[] {
-  if (config.kind === "sft") return [];
+  if (config.algorithm !== "ppo") return [];
   const last = Math.min(config.training.critic.onlyIterations, trained[trained.length - 1].iteration + 1);
   const first = trained[0].iteration + 1;
   return last < first ? [] : [{ first, last, label: "only the critic learns" }];
@@ -298,6 +224,6 @@ function drawEndReasons(columns: readonly Column[], bands: readonly Band[]): Htm
 }
 
 function endShare({ metrics }: IterationData, reason: string): number | undefined {
-  if (metrics === undefined || metrics.episodes.count === 0) return undefined;
-  return (metrics.episodes.endReasons[reason] ?? 0) / metrics.episodes.count;
+  const count = metrics?.numbers["episodes.count"];
+  return count === undefined || count === 0 ? undefined : (metrics?.endReasons[reason] ?? 0) / count;
 }

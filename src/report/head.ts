@@ -1,4 +1,6 @@
 // The head of a report: the run, its progress, and its results in a few figures.
+import type { MetricName } from "../training/metrics.ts";
+import { mean } from "../training/statistics.ts";
 import {
   count,
   decimals,
@@ -26,18 +28,12 @@ ${problems.length > 0 && html`<p class="notice">${plural(problems.length, "objec
 </header>`;
 }
 
-const KINDS = {
-  sft: "supervised training on demonstrations",
-  "critic-warmup": "warm-up of a critic",
-  ppo: "reinforcement learning by PPO",
-} as const;
-
 function factsOf({ record, state, model }: RunData): string[] {
   const { config } = record;
   const { iterations } = config.training;
   const done = state.policyPublished;
   const facts = [
-    KINDS[config.kind],
+    `learns by ${config.algorithm}`,
     `started ${moment(record.createdAt)}`,
     done >= iterations ? plural(done, "iteration") : `${count(done)} of ${plural(iterations, "iteration")}`,
     `${plural(config.rollout.episodes, "episode")} each`,
@@ -67,19 +63,9 @@ function tilesOf(run: RunData): Html[] {
   if (iterations.length === 0) return [html`<p class="empty">No iteration is finished yet.</p>`];
   const tiles: readonly (Tile | undefined)[] = [
     ...run.evaluations.map(series => gainTile(series)),
-    changeTile("Resolved in training", iterations, data => data.metrics?.episodes.resolvedRate, percent),
-    changeTile(
-      "Mean reward",
-      iterations,
-      data => data.metrics?.episodes.meanReward,
-      value => decimals(value, 3),
-    ),
-    changeTile(
-      "Loss",
-      iterations,
-      data => data.metrics?.sft?.loss,
-      value => decimals(value, 3),
-    ),
+    changeTile("Resolved in training", iterations, "episodes.resolvedRate", percent),
+    changeTile("Mean reward", iterations, "episodes.meanReward", value => decimals(value, 3)),
+    changeTile("Loss", iterations, "sft.loss", value => decimals(value, 3)),
     proofTile(run),
     mismatchTile(iterations),
     workTile(iterations),
@@ -117,14 +103,13 @@ const ENDS = 8;
 function changeTile(
   name: string,
   iterations: readonly IterationData[],
-  pick: (data: IterationData) => number | undefined,
+  metric: MetricName,
   format: (value: number) => string,
 ): Tile | undefined {
-  const values = iterations.map(pick).filter(value => value !== undefined);
+  const values = numbersOf(iterations, metric);
   if (values.length === 0) return undefined;
   if (values.length === 1) return { name, value: format(values[0]), note: "one iteration" };
   const size = Math.max(1, Math.min(ENDS, Math.floor(values.length / 3)));
-  const mean = (part: readonly number[]): number => part.reduce((sum, value) => sum + value, 0) / part.length;
   const note =
     size === 1 ? "first and last iteration" : `mean of the first and of the last ${size} iterations`;
   return {
@@ -148,20 +133,22 @@ function proofTile({ iterations }: RunData): Tile | undefined {
 }
 
 function mismatchTile(iterations: readonly IterationData[]): Tile | undefined {
-  const gaps = iterations.flatMap(({ metrics }) => metrics?.ppo?.mismatch ?? []).slice(-ENDS);
-  if (gaps.length === 0) return undefined;
-  const mean = (pick: (gap: (typeof gaps)[number]) => number): number =>
-    gaps.reduce((sum, gap) => sum + pick(gap), 0) / gaps.length;
-  const free = mean(gap => gap.free.mean);
-  const replayed = gaps.every(gap => gap.replayed) && mean(gap => gap.replayed?.mean ?? 0);
+  const last = (metric: MetricName) => numbersOf(iterations, metric).slice(-ENDS);
+  const [replayed, free] = [last("mismatch.replayed.mean"), last("mismatch.free.mean")];
+  if (free.length === 0) return undefined;
   const name = "|Δ log p|, trainer to sampler";
-  const span = `last ${plural(gaps.length, "iteration")}`;
-  if (replayed === false) return { name, value: scientific(free, 1), note: `nats per token, ${span}` };
+  const span = `last ${plural(free.length, "iteration")}`;
+  if (replayed.length < free.length)
+    return { name, value: scientific(mean(free), 1), note: `nats per token, ${span}` };
   return {
     name,
-    value: scientific(replayed, 1),
-    note: `nats per token with replayed experts, ${span}; ${scientific(free, 1)} without replay`,
+    value: scientific(mean(replayed), 1),
+    note: `nats per token with replayed experts, ${span}; ${scientific(mean(free), 1)} without replay`,
   };
+}
+
+function numbersOf(iterations: readonly IterationData[], metric: MetricName): number[] {
+  return iterations.flatMap(({ metrics }) => metrics?.numbers[metric] ?? []);
 }
 
 function workTile(iterations: readonly IterationData[]): Tile | undefined {

@@ -101,8 +101,8 @@ describe("a phase in which the infrastructure failed", () => {
 
   it("B61: hands training the episodes that count and no other, whatever a failed one has left", async () => {
     const store = await played(6);
-    const batch = await loadBatch(store, PHASE, await closing(store));
-    expect(batch.map(({ id, reward, chunks }) => [id, reward, chunks[0]?.tokens[0]])).toEqual(
+    const { episodes } = await loadBatch(store, PHASE, await closing(store));
+    expect(episodes.map(({ id, reward, chunks }) => [id, reward, chunks[0]?.tokens[0]])).toEqual(
       [0, 1, 2, 3, 4, 5].map(episode => [`${episode}`, 1, episode]),
     );
   });

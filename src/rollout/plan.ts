@@ -13,6 +13,7 @@ import { encodeJsonLines, readJsonLines } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
 import { type Cursor, takeTasks } from "../task/pool.ts";
+import { methodOf } from "../training/algorithms.ts";
 
 /**
  * Plans the next tasks of the run's pool, one episode each.
@@ -38,14 +39,15 @@ export async function planIteration(
   // The pool's cursor has moved on: the store has what was planned, the state has where the next iteration begins.
   if (state.rolloutsClosed > iteration) return { lines: await readPlan(store, phase), next: state.pool };
   const count = config.rollout.launch ?? config.rollout.episodes;
+  const { groupSize } = methodOf(config);
   const { names, next } = takeTasks(pool, state.pool, {
-    count,
+    count: Math.ceil(count / groupSize),
     seed: config.seed,
     shuffle: config.tasks.shuffle,
   });
   const lines = await planLines(
     pool,
-    names.map(task => ({ task, repeat: 0 })),
+    inGroups(names, groupSize),
     deriveSeed(config.seed, "iteration", iteration),
   );
   await putOnce(store, planKey(phase), encodeJsonLines(lines));
@@ -150,6 +152,21 @@ async function planLines(
       taskHash: hashes.get(task) ?? "",
       repeat,
       seed: deriveSeed(seed, "episode", episode),
+    }),
+  );
+}
+
+/** Episodes of one task follow each other; a task that a small pool gives twice goes on counting its repeats. */
+function inGroups(
+  names: readonly string[],
+  size: number,
+): { readonly task: string; readonly repeat: number }[] {
+  const begun = new Map<string, number>();
+  return names.flatMap(task =>
+    Array.from({ length: size }, () => {
+      const repeat = begun.get(task) ?? 0;
+      begun.set(task, repeat + 1);
+      return { task, repeat };
     }),
   );
 }

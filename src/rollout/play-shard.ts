@@ -2,6 +2,7 @@
 // again by another driver after this one was ended at any point.
 import { join } from "node:path";
 import { createDemonstrator } from "../agent/demonstrator.ts";
+import { playsDemonstrations } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { type PhasePrefix, parsePhase, policyPrefix } from "../run/keys.ts";
 import { phasePool } from "../run/phase-pool.ts";
@@ -74,7 +75,7 @@ export async function playShard(
         preparePhase({ phase, record, plan, workFolder }, services)),
       config: { ...config, rollout },
       policy,
-      layout: playsDemonstrations(record, phase) ? undefined : text.layout,
+      layout: showsHow(record, phase) ? undefined : text.layout,
     },
     {
       ...services,
@@ -103,10 +104,10 @@ export async function preparePhase(
   const folder = stored === undefined ? poolFolder : join(workFolder, "tasks");
   if (stored !== undefined)
     await fetchTasks({ pool: stored, tasks: plan.map(({ task }) => task), into: folder }, { store });
-  return prepare(folder, plan, { ...images, demonstration: playsDemonstrations(record, phase) });
+  return prepare(folder, plan, { ...images, demonstration: showsHow(record, phase) });
 }
 
-/** Supervised training plays its tasks' demonstrations; its evaluations play the policy. */
-function playsDemonstrations({ config }: RunRecord, phase: PhasePrefix): boolean {
-  return config.kind === "sft" && parsePhase(phase).kind === "iteration";
+/** Only iterations play demonstrations; evaluations play the policy. */
+function showsHow({ config }: RunRecord, phase: PhasePrefix): boolean {
+  return parsePhase(phase).kind === "iteration" && playsDemonstrations(config);
 }

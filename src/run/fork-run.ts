@@ -28,13 +28,13 @@ export async function forkRun(
   const source = await readRun(store, from.run);
   const { config } = source;
   const policy = { run: from.run, ...(from.version !== undefined && { version: from.version }) };
-  if (config.kind === "sft") {
+  if (config.algorithm !== "ppo") {
     if (from.critic !== undefined) {
       throw new InputError({
-        what: "a run of kind sft has no critic",
+        what: `a run with algorithm ${config.algorithm} has no critic`,
         where: from.run,
         expected: "no from.critic",
-        fix: "start from a run of kind ppo or critic-warmup",
+        fix: "start from a run with algorithm ppo",
       });
     }
     const { model: _, ...rest } = config;
@@ -55,5 +55,5 @@ async function hasCritic(store: ObjectStore, { run, version }: ForkInput["from"]
 
 /** Paths in a stored config are absolute or name the store: nothing is resolved against a folder. */
 function common({ software }: RunRecord, createdAt: Date) {
-  return { configFile: "/run.yaml", software: describeSoftware(software.onnxruntime), createdAt };
+  return { configFile: "/run.yaml", software: describeSoftware(software), createdAt };
 }

@@ -1,6 +1,6 @@
 // A model from nothing: a tokenizer learned from the pool's own texts, random weights, and the plainest chat template.
 import { join } from "node:path";
-import type { SftConfig } from "../config/run-config.ts";
+import type { RunConfig } from "../config/run-config.ts";
 import { type FileSet, filesInMemory } from "../files/content.ts";
 import { encodeModelFiles } from "../model/checkpoint.ts";
 import type { ModelConfig } from "../model/config.ts";
@@ -40,7 +40,7 @@ const CHAT_TEMPLATE = [
 export async function newModelFiles(
   shape: NewModel,
   poolFolder: string,
-  { seed }: Pick<SftConfig, "seed">,
+  { seed }: Pick<RunConfig, "seed">,
 ): Promise<FileSet> {
   const config: ModelConfig = {
     architecture: "qwen3_moe",

@@ -20,12 +20,8 @@ export const RunRecord = z.strictObject({
   /** Defaults filled in; paths absolute. */
   config: RunConfig,
   pool: z.strictObject({ folder: z.string(), taskCount: z.int().positive() }),
-  software: z.strictObject({
-    node: z.string(),
-    onnxruntime: z.string(),
-    platform: z.string(),
-    cpu: z.string(),
-  }),
+  /** Node, the machine, and what the engine computes with, each by its name. */
+  software: z.object({ node: z.string(), platform: z.string(), cpu: z.string() }).catchall(z.string()),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 
@@ -59,10 +55,11 @@ function assertFormat({ format }: z.infer<typeof AnyRecord>, store: ObjectStore,
   });
 }
 
-export function describeSoftware(onnxruntime: string): RunRecord["software"] {
+/** @param engine versions that the engine names */
+export function describeSoftware(engine: Readonly<Record<string, string>>): RunRecord["software"] {
   return {
+    ...engine,
     node: process.version,
-    onnxruntime,
     platform: `${process.platform}-${process.arch}`,
     cpu: cpus()[0]?.model ?? "unknown",
   };

@@ -62,7 +62,7 @@ export async function startRun(
     });
   }
   const first = { run, version: 0 };
-  if (config.kind !== "sft" && config.training.critic.from !== undefined) {
+  if (config.algorithm === "ppo" && config.training.critic.from !== undefined) {
     const critic = await readSource(store, config.training.critic.from, openSourceCritic);
     await checkModel(critic, "value");
     await writeEngineState(store, first, asCritic(await modelFiles(critic)));
@@ -115,8 +115,7 @@ function settingsOf(config: RunConfig): ReadonlyMap<string, string> {
 
 function firstPolicy(config: RunConfig, poolFolder: string, store: ObjectStore): Promise<FileSet> {
   if (config.policy !== undefined) return readSource(store, config.policy, openPolicy);
-  if (config.kind === "sft" && config.model !== undefined)
-    return newModelFiles(config.model, poolFolder, config);
+  if (config.model !== undefined) return newModelFiles(config.model, poolFolder, config);
   throw new InputError({ what: "no model to start from", where: "policy", expected: "a model folder" });
 }
 
@@ -152,12 +151,12 @@ function withAbsolutePaths(config: RunConfig, folder: string): RunConfig {
       evaluation: { ...config.evaluation, pool: poolPath(config.evaluation.pool) },
     }),
   };
-  if (config.kind === "sft")
-    return { ...config, ...shared, ...(config.policy !== undefined && { policy: absolute(config.policy) }) };
+  const policy = config.policy !== undefined && { policy: absolute(config.policy) };
+  if (config.algorithm !== "ppo") return { ...config, ...shared, ...policy };
   const { critic } = config.training;
   const training = {
     ...config.training,
     critic: { ...critic, ...(critic.from !== undefined && { from: absolute(critic.from) }) },
   };
-  return { ...config, ...shared, policy: absolute(config.policy), training };
+  return { ...config, ...shared, ...policy, training };
 }

@@ -68,7 +68,7 @@ export const preflight = stage({
   output: z.union([
     PreflightReport,
     PreflightReport.omit({ problems: true, warnings: true }).extend({
-      kind: z.string(),
+      algorithm: z.string(),
       iterations: z.int(),
     }),
   ]),
@@ -91,7 +91,7 @@ export const preflight = stage({
         fix: "docs/operate.md, Quotas",
       });
     }
-    return { kind: config.kind, iterations: config.training.iterations, ...room };
+    return { algorithm: config.algorithm, iterations: config.training.iterations, ...room };
   },
 });
 

@@ -1,11 +1,35 @@
 // Numbers that tell how training goes, each over all trainable tokens of a batch at once.
 import { InvariantError } from "../failure/errors.ts";
+import type { Batch } from "./batch.ts";
+
+/** Mean of values; 0 of none. */
+export function mean(values: ArrayLike<number> & Iterable<number>): number {
+  let sum = 0;
+  for (const value of values) sum += value;
+  return values.length === 0 ? 0 : sum / values.length;
+}
+
+/** The numbers of the trainable tokens out of arrays [N] per chunk, laid end to end. */
+export function trainableOf({ chunks }: Batch, perChunk: readonly Float32Array[]): Float32Array {
+  return Float32Array.from(
+    perChunk.flatMap((array, chunk) => [...array.filter((_, t) => chunks[chunk].mask[t] === 1)]),
+  );
+}
+
+/** Relative size below which differences of single-precision numbers are rounding. */
+const ROUNDING = 1e-6;
+
+/** Whether values differ by more than rounding: Var > (10⁻⁶·max|x|)². */
+export function hasSpread(values: Float32Array | readonly number[]): boolean {
+  const largest = (values as readonly number[]).reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  return variance(values) > (ROUNDING * largest) ** 2;
+}
 
 /**
  * Explained variance of the critic, 1 − Var[R − V] / Var[R], population variances over the whole batch. (A mean of
  * micro-batch values is another number: RLinf#1297.)
  *
- * @returns at most 1; undefined when the returns do not vary
+ * @returns at most 1; undefined when the returns differ by no more than rounding
  */
 export function explainedVariance(returns: Float32Array, values: Float32Array): number | undefined {
   if (returns.length !== values.length)
@@ -13,9 +37,8 @@ export function explainedVariance(returns: Float32Array, values: Float32Array): 
       returns: returns.length,
       values: values.length,
     });
-  const total = variance(returns);
-  if (total === 0) return undefined;
-  return 1 - variance(returns.map((value, i) => value - values[i])) / total;
+  if (!hasSpread(returns)) return undefined;
+  return 1 - variance(returns.map((value, i) => value - values[i])) / variance(returns);
 }
 
 export interface Mismatch {
@@ -42,16 +65,17 @@ export function logProbMismatch(trainer: Float32Array, sampler: Float32Array): M
   }
   const gaps = Float64Array.from(trainer, (value, i) => Math.abs(value - sampler[i])).sort();
   return {
-    mean: gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length,
+    mean: mean(gaps),
     p99: gaps[Math.floor(0.99 * (gaps.length - 1))],
     max: gaps[gaps.length - 1],
   };
 }
 
-function variance(values: Float32Array): number {
-  let mean = 0;
-  for (const value of values) mean += value / values.length;
+/** Population variance. */
+function variance(values: Float32Array | readonly number[]): number {
+  let center = 0;
+  for (const value of values) center += value / values.length;
   let sum = 0;
-  for (const value of values) sum += (value - mean) ** 2;
+  for (const value of values) sum += (value - center) ** 2;
   return sum / values.length;
 }

@@ -12,9 +12,11 @@ import { arraysKey, attemptPrefix, episodePrefix, iterationPrefix } from "../../
 import type { ClosedPhase } from "../../src/run/records.ts";
 import { openFileStore } from "../../src/store/file-store.ts";
 import { putOnce } from "../../src/store/write-once.ts";
-import type { TrainingEpisode, Truncation } from "../../src/training/episode.ts";
+import type { PolicyMethod } from "../../src/training/algorithms/algorithm.ts";
+import { ppo } from "../../src/training/algorithms/ppo.ts";
+import { type TrainingEpisode, type Truncation, toBatch } from "../../src/training/batch.ts";
 import { Network, Sessions } from "../../src/training/onnx/network.ts";
-import { trainPpo } from "../../src/training/onnx/train-ppo.ts";
+import { trainPolicy } from "../../src/training/onnx/train-policy.ts";
 import { type Chunk, encodeChunks } from "../../src/trajectory/chunk.ts";
 import { computeReceipt } from "../../src/trajectory/receipt.ts";
 import { allocateRoutes, type RouteLayout } from "../../src/trajectory/routes.ts";
@@ -74,29 +76,21 @@ async function train(episodes: readonly TrainingEpisode[], truncation: Truncatio
     ...fresh,
   });
   const sessions = new Sessions({ threads: 1 });
-  const step = {
-    learningRate: 1e-3,
-    beta1: 0.9,
-    beta2: 0.98,
-    epsilon: 1e-8,
-    weightDecay: 0,
-    clipNorm: 1,
-    clipRange: 0.2,
-    passes: 1,
-  };
-  const settings = {
-    gamma: 1,
-    lambda: 1,
-    temperature: 1,
+  const method = ppo.method({
+    iterations: 1,
+    lossMean: "token",
     truncation,
-    lossMean: "token" as const,
-    minibatchCount: 1,
-    replay: true,
-    actor: step,
-    critic: step,
-  };
+    actor: { learningRate: 1e-3, weightDecay: 0 },
+    critic: { learningRate: 1e-3, weightDecay: 0, onlyIterations: 0 },
+  }) as PolicyMethod;
   try {
-    const metrics = await trainPpo(episodes, { actor, critic }, settings, { sessions, seed: "s" });
+    const metrics = await trainPolicy(
+      toBatch(episodes),
+      { actor, critic },
+      {
+        ...{ method, iteration: 0, temperature: 1, sessions, seed: "s" },
+      },
+    );
     return { metrics, actor: actor.state.parameters, critic: critic.state.parameters };
   } finally {
     await sessions[Symbol.asyncDispose]();
@@ -111,13 +105,14 @@ describe("an episode of several chunks", () => {
       const [work, fork] = twoChunks(layoutOfModel());
       const episode = (id: string, chunks: readonly Chunk[]): TrainingEpisode => ({
         id,
+        task: "t",
         chunks,
         endReason: "context_limit",
         reward: 0.5,
       });
       const together = await train([episode("0", [work, fork])], truncation);
       const apart = await train([episode("0", [work]), episode("1", [fork])], truncation);
-      expect(together.metrics.trainedTokenCount).toBe(6);
+      expect(together.metrics["batch.tokens"]).toBe(6);
       for (const part of ["actor", "critic"] as const) {
         for (const [name, { data }] of together[part]) {
           const other = apart[part].get(name)?.data ?? new Float32Array();
@@ -165,7 +160,7 @@ describe("an episode of several chunks", () => {
       failed: [],
       cancelled: [],
     };
-    const batch = await loadBatch(store, phase, closed);
-    expect(batch.map(({ id, chunks }) => [id, chunks])).toEqual([["0", [work]]]);
+    const { episodes } = await loadBatch(store, phase, closed);
+    expect(episodes.map(({ id, chunks }) => [id, chunks])).toEqual([["0", [work]]]);
   });
 });

@@ -95,7 +95,11 @@ describe.concurrent("a full context", () => {
     const masks = chunks.map(({ mask }) => mask);
     const sampled = sampler.generations.reduce((sum, { tokens }) => sum + tokens.length, 0);
     expect(masks.flatMap(mask => [...mask]).filter(bit => bit === 1)).toHaveLength(sampled);
-    const [weights] = lossWeights([masks], "episode");
+    const weights = lossWeights(
+      masks,
+      masks.map(() => 0),
+      "episode",
+    );
     expect(weights.flatMap(list => [...list]).reduce((sum, weight) => sum + weight, 0)).toBeCloseTo(1, 5);
     for (const [index, mask] of masks.entries()) {
       expect(weights[index].every((weight, at) => weight === 0 || mask[at] === 1)).toBe(true);

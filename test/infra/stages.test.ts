@@ -62,7 +62,7 @@ beforeAll(async () => {
       run: "r",
       config: parseRunConfig(text, tiny.config),
       configFile: tiny.config,
-      software: describeSoftware("0"),
+      software: describeSoftware({}),
       createdAt: new Date(0),
     },
     { store },

@@ -29,7 +29,7 @@ describe.skipIf(noDocker !== undefined)(`drivers as processes, sandboxes on dock
     tiny = await makeTinyRun({ tasks: 6 });
     writeFileSync(
       tiny.config,
-      `kind: sft
+      `algorithm: sft
 policy: model
 tasks: { pool: pool }
 rollout: { episodes: 6, concurrency: 3 }

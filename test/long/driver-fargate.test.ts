@@ -97,7 +97,7 @@ it("a driver plays its shard in tasks of its own, again what Spot interrupts, an
   await storePool({ folder: tiny.pool, name: "tiny" }, { store });
   const text = (await readFile(tiny.config, "utf8")).replace("pool: pool", "pool: store:tiny");
   const config = parseRunConfig(text, tiny.config);
-  const software = describeSoftware("0");
+  const software = describeSoftware({});
   await startRun({ run: "r", config, configFile: tiny.config, software, createdAt: new Date(0) }, { store });
   await planIteration({ run: "r", iteration: 0 }, { store });
   await prepareTasks(tiny.pool, { store, ecs });

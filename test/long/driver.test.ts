@@ -61,7 +61,7 @@ it("an interrupted shard is finished by a second driver, with a served sampler, 
   const text = (await readFile(tiny.config, "utf8")).replace("pool: pool", "pool: store:tiny");
   const config = parseRunConfig(text, tiny.config);
   await startRun(
-    { run: "r", config, configFile: tiny.config, software: describeSoftware("0"), createdAt: new Date(0) },
+    { run: "r", config, configFile: tiny.config, software: describeSoftware({}), createdAt: new Date(0) },
     { store },
   );
   const { lines: plan } = await planIteration({ run: "r", iteration: 0 }, { store });

@@ -92,8 +92,8 @@ describe("a run that is killed again and again", () => {
       const code = `
         import { openStore } from ${JSON.stringify(join(import.meta.dirname, "../../src/store/open-store.ts"))};
         import { train } from ${JSON.stringify(join(import.meta.dirname, "../../src/learning/train.ts"))};
-        import { Sessions } from ${JSON.stringify(join(import.meta.dirname, "../../src/training/onnx/network.ts"))};
-        await train({ run: "killed", iteration: ${version - 1} }, { store: await openStore(${JSON.stringify(again)}), sessions: new Sessions({ threads: 2 }) });
+        import { openEngine } from ${JSON.stringify(join(import.meta.dirname, "../../src/training/engines.ts"))};
+        await train({ run: "killed", iteration: ${version - 1} }, await openEngine("onnx", { threads: 2 }), { store: await openStore(${JSON.stringify(again)}) });
       `;
       execFileSync(process.execPath, ["--input-type=module", "-e", code]);
       for (const prefix of [policyPrefix("killed", version), enginePrefix("killed", version)]) {

@@ -29,7 +29,7 @@ describe.skipIf(python === undefined)(`the checkpoint of a run in transformers${
     const agent = "agent: { contextTokens: 180, answerTokens: 40, observationTokens: 32 }";
     writeFileSync(
       config,
-      `kind: sft\npolicy: model\ntasks: { pool: pool }\n${agent}\nrollout: { episodes: 6 }\n${training}\n`,
+      `algorithm: sft\npolicy: model\ntasks: { pool: pool }\n${agent}\nrollout: { episodes: 6 }\n${training}\n`,
     );
     const { code, stderr } = await t1("run", "start", config, "--name", "r", "--local", tiny.store);
     expect(code, stderr).toBe(0);

@@ -1,6 +1,8 @@
 // A finished run written straight into a store: all that a report reads, with whatever texts a test wants in it.
+
 import { parseRunConfig } from "../../src/config/parse-config.ts";
 import { sha256 } from "../../src/files/sha256.ts";
+import type { IterationMetrics } from "../../src/learning/metrics.ts";
 import { ChatFormat } from "../../src/model/chat-format.ts";
 import { Tokenizer } from "../../src/model/tokenizer.ts";
 import { trainTokenizer } from "../../src/model/train-tokenizer.ts";
@@ -28,6 +30,7 @@ import { encodeJson, encodeJsonLines } from "../../src/store/json.ts";
 import { writeFolder } from "../../src/store/manifest.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { putOnce } from "../../src/store/write-once.ts";
+import type { Metrics } from "../../src/training/metrics.ts";
 import { type Chunk, encodeChunks } from "../../src/trajectory/chunk.ts";
 import { computeReceipt } from "../../src/trajectory/receipt.ts";
 import { allocateRoutes, sliceRoutes } from "../../src/trajectory/routes.ts";
@@ -104,7 +107,7 @@ export async function makeRun(
 ): Promise<void> {
   const texts = { ...PLAIN, ...own };
   const config = parseRunConfig(
-    `kind: ${kind}\npolicy: model\ntasks:\n  pool: pool\ntraining:\n  iterations: ${Math.max(1, iterations)}\n`,
+    `algorithm: ${kind}\npolicy: model\ntasks:\n  pool: pool\ntraining:\n  iterations: ${Math.max(1, iterations)}\n`,
     "run.yaml",
   );
   const record = {
@@ -304,45 +307,48 @@ function transcriptOf({ answer, observation }: Texts, { turns }: Chunk) {
   ];
 }
 
-function metricsOf(kind: "ppo" | "sft", iteration: number, count: number) {
-  const episodes = {
-    count,
-    failedCount: 1,
-    cancelledCount: 1,
-    meanReward: 0.4 + iteration / 100,
-    resolvedRate: 0.3 + iteration / 100,
-    passingShare: 0.5,
-    meanTurns: 2,
-    meanTokens: 60,
-    meanSampledTokens: 12,
-    endReasons: { completed: count - 2, turn_limit: 2 },
-  };
-  const gap = (size: number) => ({ mean: size, p99: 10 * size, max: 100 * size });
-  return {
-    policyVersion: iteration,
-    episodes,
-    ...(kind === "sft"
+function metricsOf(kind: "ppo" | "sft", iteration: number, count: number): IterationMetrics {
+  const trained: Metrics =
+    kind === "sft"
       ? {
-          sft: {
-            stepCount: 3,
-            trainedTokenCount: 90,
-            loss: 1 / (iteration + 1),
-            lastLoss: 0.1,
-            learningRate: 0.001,
-          },
+          "sft.steps": 3,
+          "batch.tokens": 90,
+          "sft.loss": 1 / (iteration + 1),
+          "sft.lastLoss": 0.1,
+          "sft.learningRate": 0.001,
         }
       : {
-          ppo: {
-            episodeCount: count,
-            trainedTokenCount: 72,
-            meanReturn: 0.5,
-            ...(iteration > 0 && { explainedVariance: 0.2 }),
-            valueLoss: 0.1,
-            criticGradientNorm: 1,
-            mismatch: { replayed: gap(1e-5), free: gap(1e-3) },
-            entropy: 0.5,
-            ...(iteration > 1 && { policy: { loss: 0.1, gradientNorm: 0.2, clipShare: 0, klToOld: 1e-5 } }),
-          },
-        }),
+          "batch.episodes": count,
+          "batch.tokens": 72,
+          "batch.meanReturn": 0.5,
+          ...(iteration > 0 && { "critic.explainedVariance": 0.2 }),
+          "critic.loss": 0.1,
+          "critic.gradientNorm": 1,
+          ...{ "mismatch.replayed.mean": 1e-5, "mismatch.replayed.p99": 1e-4 },
+          ...{ "mismatch.free.mean": 1e-3, "mismatch.free.p99": 1e-2 },
+          "policy.entropy": 0.5,
+          ...(iteration > 1 && {
+            "policy.loss": 0.1,
+            "policy.gradientNorm": 0.2,
+            "policy.clipShare": 0,
+            "policy.klToOld": 1e-5,
+          }),
+        };
+  return {
+    format: "t1-metrics-2",
+    policyVersion: iteration,
+    endReasons: { completed: count - 2, turn_limit: 2 },
+    numbers: {
+      "episodes.count": count,
+      "episodes.failed": 1,
+      "episodes.cancelled": 1,
+      "episodes.meanReward": 0.4 + iteration / 100,
+      "episodes.resolvedRate": 0.3 + iteration / 100,
+      "episodes.passingShare": 0.5,
+      "episodes.meanTurns": 2,
+      "episodes.meanTokens": 60,
+      "episodes.meanSampledTokens": 12,
+      ...trained,
+    },
   };
 }

@@ -55,7 +55,7 @@ async function plan(pool?: string): Promise<void> {
   await startRun(
     {
       ...{ run: "r", config: config(pool), configFile: tiny.config },
-      ...{ software: describeSoftware("0"), createdAt: new Date(0) },
+      ...{ software: describeSoftware({}), createdAt: new Date(0) },
     },
     { store },
   );

@@ -10,13 +10,14 @@ import { decodeSafetensors } from "../../src/safetensors/format.ts";
 import { tensorArray, toBf16 } from "../../src/safetensors/numbers.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { Sessions } from "../../src/training/onnx/network.ts";
+import type { Engine } from "../../src/training/engine.ts";
+import { openEngine } from "../../src/training/engines.ts";
 import { makeTinyRun, type TinyRun, t1 } from "./tiny-run.ts";
 
 const VERSION = { run: "r", version: 1 };
 const RATE = /"learningRate": ([\d.e-]+)/g;
 let tiny: TinyRun;
-let sessions: Sessions;
+let engine: Engine;
 
 beforeAll(async () => {
   tiny = await makeTinyRun({ tasks: 4, iterations: 1, settings: "rollout:\n  episodes: 4\n" });
@@ -28,11 +29,11 @@ beforeAll(async () => {
   // The tiny run trains its critic alone in the first iteration; here the policy is to change.
   const record = join(tiny.store, runKey("r"));
   writeFileSync(record, readFileSync(record, "utf8").replace('"onlyIterations": 1', '"onlyIterations": 0'));
-  sessions = new Sessions({ threads: 2, device: "cpu" });
+  engine = await openEngine("onnx", { threads: 2 });
 }, 240_000);
 
 afterAll(async () => {
-  await sessions[Symbol.asyncDispose]();
+  await engine[Symbol.asyncDispose]();
   rmSync(tiny.folder, { recursive: true, force: true });
 });
 
@@ -46,7 +47,7 @@ it("can be repeated whatever was written before", { timeout: 600_000 }, async ()
     const losing = countingWrites(store, () => {
       if (writes++ === lostAt) throw new Error("host lost");
     });
-    const ended = await train({ run: "r", iteration: 0 }, { store: losing, sessions }).then(
+    const ended = await train({ run: "r", iteration: 0 }, engine, { store: losing }).then(
       () => "done",
       error => error.message,
     );
@@ -55,7 +56,7 @@ it("can be repeated whatever was written before", { timeout: 600_000 }, async ()
     if (await hasPolicy(store, VERSION)) await verifyVersion(store, VERSION);
     const stateBefore = await stateManifest(folder);
     useOtherLastBits(folder);
-    await train({ run: "r", iteration: 0 }, { store, sessions });
+    await train({ run: "r", iteration: 0 }, engine, { store });
     if (stateBefore !== undefined) expect(await stateManifest(folder)).toBe(stateBefore);
     await verifyVersion(store, VERSION);
     await expectOneTraining(store, folder);

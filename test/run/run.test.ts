@@ -151,7 +151,7 @@ describe("a run", () => {
       const words = ["--name", name, "--local", tiny.store, ...settings.flatMap(set => ["--set", set])];
       return t1("run", "start", tiny.config, ...words);
     };
-    const warm = await start("warm", "kind=critic-warmup");
+    const warm = await start("warm", "training.critic.onlyPasses=2");
     expect(warm.code, warm.stderr).toBe(0);
     const { code, stderr } = await start("warmed", "training.critic.from={run: warm}");
     expect(code, stderr).toBe(0);

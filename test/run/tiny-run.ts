@@ -57,7 +57,7 @@ export async function makeTinyRun({
   const config = join(folder, "run.yaml");
   writeFileSync(
     config,
-    `kind: ppo
+    `algorithm: ppo
 policy: model
 tasks:
   pool: pool

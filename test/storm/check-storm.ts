@@ -24,7 +24,7 @@ import { readState } from "../../src/run/run-state.ts";
 import { readJson } from "../../src/store/json.ts";
 import { manifestKey } from "../../src/store/manifest.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
-import { Sessions } from "../../src/training/onnx/network.ts";
+import { openEngine } from "../../src/training/engines.ts";
 
 /** @returns failures of episodes by name */
 export async function checkStormyIteration(store: ObjectStore, run: string): Promise<Record<string, number>> {
@@ -50,9 +50,9 @@ export async function checkStormyIteration(store: ObjectStore, run: string): Pro
     failures[failure.name] = (failures[failure.name] ?? 0) + 1;
   }
   const metrics = await readJson(store, metricsKey(phase), IterationMetrics);
-  expect(metrics.episodes).toMatchObject({
-    count: closed.episodes.length,
-    failedCount: closed.failed.length,
+  expect(metrics.numbers).toMatchObject({
+    "episodes.count": closed.episodes.length,
+    "episodes.failed": closed.failed.length,
   });
   const audit = await readJson(store, auditKey(phase), AuditRecord);
   const sampled = closed.episodes.reduce((sum, { sampledTokenCount }) => sum + sampledTokenCount, 0);
@@ -78,8 +78,8 @@ export async function checkTrainedOnAdmittedOnly(store: ObjectStore, run: string
         remove(`${prefix}${name}`);
   }
   for (const prefix of trained) remove(prefix);
-  await using sessions = new Sessions({ threads: 2, device: "cpu" });
-  await train({ run, iteration: 0 }, { store, sessions });
+  await using engine = await openEngine("onnx", { threads: 2 });
+  await train({ run, iteration: 0 }, engine, { store });
   const after = await Promise.all(trained.map(async prefix => (await store.get(manifestKey(prefix)))?.body));
   expect(after).toEqual(before);
   expect(before).not.toContain(undefined);

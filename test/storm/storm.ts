@@ -62,7 +62,7 @@ export async function runStorm({
   const workFolder = join(tiny.folder, "work");
   mkdirSync(workFolder);
   const config = parseRunConfig(readFileSync(tiny.config, "utf8"), tiny.config);
-  const software = describeSoftware("storm");
+  const software = describeSoftware({});
   await startRun(
     { run: RUN, config, configFile: tiny.config, software, createdAt: new Date() },
     { store: await openStore(url) },

@@ -1,13 +1,13 @@
 // The critic in training: values of stored chunks and steps of the clipped value loss. It always routes freely: recorded
 // routes are the policy's.
 import { buildPackedGraph, packedFeeds } from "../../model/packed-graph.ts";
-import { packSequences } from "../../model/packing.ts";
 import type { Tensor } from "../../tensor/graph.ts";
 import type { Session } from "../../tensor/session.ts";
 import type { Chunk } from "../../trajectory/chunk.ts";
+import type { StepSettings } from "../adam-settings.ts";
 import { clippedValueLoss } from "./losses.ts";
 import { gatherRows, microBatches, scatterRows } from "./micro-batch.ts";
-import { type Network, outputGradients, type Sessions, type StepSettings } from "./network.ts";
+import { type Network, outputGradients, type Sessions } from "./network.ts";
 
 /** Per chunk [N]: V_t, the head's output at row t − 1, on trainable tokens; 0 elsewhere. */
 export async function scoreValues(
@@ -18,7 +18,7 @@ export async function scoreValues(
   const session = await valueSession(network, sessions);
   const values = chunks.map(({ tokens }) => new Float32Array(tokens.length));
   for (const batch of microBatches(chunks)) {
-    const outputs = await network.run(session, packedFeeds(batch.packed, batch.rows));
+    const outputs = await network.run(session, packedFeeds(batch.packed, batch.rows), ["values"]);
     scatterRows(batch, outputs.f32("values").data, values);
   }
   return values;
@@ -30,12 +30,16 @@ export async function scoreEnds(
   sessions: Sessions,
   chunks: readonly Chunk[],
 ): Promise<number[]> {
-  if (chunks.length === 0) return [];
   const session = await valueSession(network, sessions);
-  const packed = packSequences(chunks.map(({ tokens }) => tokens));
-  const rows = Int32Array.from(chunks, ({ tokens }, index) => packed.starts[index] + tokens.length - 1);
-  const outputs = await network.run(session, packedFeeds(packed, rows));
-  return [...outputs.f32("values").data];
+  const ends = chunks.map(() => 0);
+  for (const batch of microBatches(chunks, "end")) {
+    const outputs = await network.run(session, packedFeeds(batch.packed, batch.rows), ["values"]);
+    const values = outputs.f32("values").data;
+    batch.places.forEach(({ chunk }, row) => {
+      ends[chunk] = values[row];
+    });
+  }
+  return ends;
 }
 
 export interface CriticTargets {
@@ -68,14 +72,15 @@ export async function stepCritic(
   });
   let loss = 0;
   for (const batch of microBatches(chunks)) {
-    const outputs = await network.run(session, {
+    const feeds = {
       ...packedFeeds(batch.packed, batch.rows),
       "values.old": gatherRows(batch, oldValues),
       returns: gatherRows(batch, returns),
       weights: gatherRows(batch, weights),
-    });
+    };
+    const outputs = await network.run(session, feeds, ["loss"]);
     loss += outputs.f32("loss").data[0];
-    network.accumulate(outputs);
+    network.accumulate(outputs, feeds);
   }
   return { loss, gradientNorm: network.step(step) };
 }

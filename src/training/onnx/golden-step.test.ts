@@ -13,6 +13,10 @@ import { type Feeds, Session } from "../../tensor/session.ts";
 import { clippedPolicyLoss, clippedValueLoss, scoreTokens } from "./losses.ts";
 import { Network, outputGradients } from "./network.ts";
 
+const PPO_SURROGATE = { ratio: "token", clip: { low: 0.2, high: 0.2 } } as const;
+const noChunks = (): never => {
+  throw new Error("a ratio of tokens asks for no chunks");
+};
 const ADAM = { learningRate: 1e-3, beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0.1, clipNorm: 1 };
 
 async function load(name: string) {
@@ -61,7 +65,13 @@ async function checkStep(
   let loss: Tensor;
   if (head === "language") {
     const { logProbs } = scoreTokens(top, graph.input("targets", ["M", 1], "i32"));
-    loss = clippedPolicyLoss(logProbs, input("old"), input("advantages"), input("weights"), 0.2);
+    const tokens = {
+      logProbs,
+      oldLogProbs: input("old"),
+      advantages: input("advantages"),
+      weights: input("weights"),
+    };
+    loss = clippedPolicyLoss(tokens, PPO_SURROGATE, noChunks);
     feeds.targets = { data: tensorArray(golden, "targets", "I32").data, shape: [feeds.rows.shape[0], 1] };
     Object.assign(feeds, { old: column(golden, "logp_old"), advantages: column(golden, "advantages") });
   } else {
@@ -84,7 +94,7 @@ async function checkStep(
   }
   const network = new Network({ config: model.config, parameters, moments: new Map(), step: 0 });
   await using session = await Session.open(graph, { threads: 2 });
-  const outputs = await network.run(session, feeds);
+  const outputs = await network.run(session, feeds, ["loss"]);
   expect(Math.abs(outputs.f32("loss").data[0] - tensorFloats(golden, "loss").data[0])).toBeLessThan(2e-5);
   for (const parameter of parameters.keys()) {
     const found = outputs.f32(`grad.${parameter}`).data;

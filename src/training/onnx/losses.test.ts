@@ -21,17 +21,11 @@ const offsets = [...tensorArray(golden, "chunk_offsets", "I32").data];
 const trialOf = [...tensorArray(golden, "chunk_trial", "I32").data];
 const mask = Uint8Array.from(f("mask"));
 const chunks = trialOf.map((trial, c) => ({ trial, start: offsets[c], end: offsets[c + 1] }));
-const masksByTrial = [0, 1, 2].map(trial =>
-  chunks.filter(c => c.trial === trial).map(c => mask.subarray(c.start, c.end)),
-);
 
-/** Weights in row order; the golden chunks of a trial follow each other. */
+/** Weights in row order. */
 function rowWeights(mean: "token" | "episode"): Float32Array {
-  const byTrial = lossWeights(masksByTrial, mean);
-  const rows = new Float32Array(mask.length);
-  const next = [0, 0, 0];
-  for (const { trial, start } of chunks) rows.set(byTrial[trial][next[trial]++], start);
-  return rows;
+  const masks = chunks.map(({ start, end }) => mask.subarray(start, end));
+  return Float32Array.from(lossWeights(masks, trialOf, mean).flatMap(weights => [...weights]));
 }
 
 async function losses(weights: Float32Array) {
@@ -45,7 +39,13 @@ async function losses(weights: Float32Array) {
   const column = (name: string) => graph.input(name, [rows, 1]);
   const { logProbs, entropy } = scoreTokens(matmul(X, W), graph.input("tokens", [rows, 1], "i32"));
   const w = column("weights");
-  const policy = clippedPolicyLoss(logProbs, column("logp_old"), column("advantages"), w, 0.2);
+  const policy = clippedPolicyLoss(
+    { logProbs, oldLogProbs: column("logp_old"), advantages: column("advantages"), weights: w },
+    { ratio: "token", clip: { low: 0.2, high: 0.2 } },
+    () => {
+      throw new Error("a ratio of tokens asks for no chunks");
+    },
+  );
   const value = clippedValueLoss(matmul(X, u), column("values_old"), column("returns"), w, 0.2);
   const outputs = {
     policy,

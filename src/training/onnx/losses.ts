@@ -1,4 +1,6 @@
 // Training losses as graph code. Every term is weighted by an input (loss-weights.ts) and summed.
+
+import type { LayerRouting } from "../../model/blocks.ts";
 import {
   add,
   clip,
@@ -13,8 +15,10 @@ import {
 } from "../../tensor/elementwise.ts";
 import type { Tensor } from "../../tensor/graph.ts";
 import { pickLast } from "../../tensor/indexing.ts";
+import { matmul } from "../../tensor/linear.ts";
 import { logSoftmax, reduceSum, softmax } from "../../tensor/reductions.ts";
 import { zeros } from "../../tensor/shaping.ts";
+import type { Surrogate } from "../algorithms/algorithm.ts";
 
 /** Log-ratios are bounded here before exp, so that a broken pair of log-probs cannot become infinite (miles#1363). */
 const LOG_RATIO_LIMIT = 20;
@@ -36,23 +40,40 @@ export function scoreTokens(logits: Tensor, targets: Tensor): TokenScores {
 }
 
 /**
- * Clipped surrogate (arXiv 1707.06347, equation 7), to be minimised:
+ * Clipped surrogate, Σ w · max(−ρA, −clip(ρ, 1 − low, 1 + high)·A); its ratio ρ as `Surrogate` says.
  *
- *   Σ w · max(−ρA, −clip(ρ, 1 − ε, 1 + ε)·A),   ρ = exp(log π − log π_old)
- *
- * All tensors [M, 1].
+ * @param tokens all [M, 1]
+ * @param chunks asked for when the ratio is a sequence's
  */
 export function clippedPolicyLoss(
-  logProbs: Tensor,
-  oldLogProbs: Tensor,
-  advantages: Tensor,
-  weights: Tensor,
-  epsilon: number,
+  {
+    logProbs,
+    oldLogProbs,
+    advantages,
+    weights,
+  }: Readonly<Record<"logProbs" | "oldLogProbs" | "advantages" | "weights", Tensor>>,
+  { ratio: kind, clip: { low, high } }: Surrogate,
+  chunks: () => ChunkRows,
 ): Tensor {
-  const ratio = exp(clip(sub(logProbs, oldLogProbs), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT));
-  const clipped = clip(ratio, 1 - epsilon, 1 + epsilon);
+  const token = sub(logProbs, oldLogProbs);
+  const logRatio = kind === "token" ? token : meanOfChunk(token, chunks());
+  const ratio = exp(clip(logRatio, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT));
+  const clipped = clip(ratio, 1 - low, 1 + high);
   const terms = max(neg(mul(ratio, advantages)), neg(mul(clipped, advantages)));
   return weighted(terms, weights);
+}
+
+/** Which rows belong to which chunk, as matrices. */
+export interface ChunkRows {
+  /** [S, M] 1 / (trainable tokens of the chunk) at its rows, 0 elsewhere. */
+  readonly means: Tensor;
+  /** [M, S] 1 at the chunk of each row, 0 elsewhere. */
+  readonly members: Tensor;
+}
+
+/** At every row the mean over the rows of its chunk. @param x [M, 1] */
+function meanOfChunk(x: Tensor, { means, members }: ChunkRows): Tensor {
+  return matmul(members, matmul(means, x));
 }
 
 /**
@@ -77,31 +98,38 @@ export function negativeLogLikelihood(logProbs: Tensor, weights: Tensor): Tensor
   return weighted(neg(logProbs), weights);
 }
 
-/**
- * Load-balancing loss of one layer, E·Σ_e f_e·P_e / k (arXiv 2101.03961, equation 4): 1 when tokens spread evenly.
- * f_e is the mean number of times that expert e was chosen, P_e its mean probability.
- *
- * @param logits [N, E] router logits, @param routes i32 [N, k]
- */
-export function balanceLoss(logits: Tensor, routes: Tensor): Tensor {
+/** How often each expert of a layer was chosen by real tokens: [1, E], whole numbers. */
+export function countChoices({ logits, routes }: LayerRouting, isReal: Tensor): Tensor {
   const { graph } = logits;
-  const [tokens, experts] = [logits.shape[0], Number(logits.shape[1])];
-  const choices = Number(routes.shape[1]);
-  const count = graph.withoutTape(() =>
-    graph.node("Cast", [graph.dim(tokens)], { shape: [1], attributes: { to: 1 } }),
-  );
-  const chosen = graph.withoutTape(() => {
-    const ones = graph.node("Expand", [graph.scalar(1), graph.shapeTensor(routes.shape)], {
-      shape: routes.shape,
-    });
+  return graph.withoutTape(() => {
+    const ones = graph.node("Expand", [isReal, graph.shapeTensor(routes.shape)], { shape: routes.shape });
     const hits = graph.node("ScatterElements", [zeros(logits, logits.shape), routes, ones], {
       shape: logits.shape,
       attributes: { axis: 1 },
     });
-    return graph.node("Div", [reduceSum(hits, [0]), count], { shape: [1, experts] });
+    return reduceSum(hits, [0]);
   });
-  const inverse = graph.withoutTape(() => graph.node("Reciprocal", [count], { shape: [1] }));
-  const probability = mul(reduceSum(softmax(logits), [0]), inverse);
+}
+
+/**
+ * The part of a micro-batch in the load-balancing loss of one layer over a whole batch, E·Σ_e f_e·P_e / k (arXiv
+ * 2101.03961, equation 4; 1 when tokens spread evenly). f_e is how often a token of the batch chose expert e, P_e the
+ * mean over the batch of its probability; both are over real tokens. With f_e known of the whole batch the parts of
+ * micro-batches add up to the batch's loss and gradient.
+ *
+ * @param isReal [N, 1] 1 at tokens, 0 at padding
+ * @param elsewhere [1, E] choices in the other micro-batches of the batch
+ * @param share [] 1 / (real tokens of the batch)
+ */
+export function balanceLoss(
+  routing: LayerRouting,
+  { isReal, elsewhere, share }: Readonly<Record<"isReal" | "elsewhere" | "share", Tensor>>,
+): Tensor {
+  const { logits, routes } = routing;
+  const { graph } = logits;
+  const [experts, choices] = [Number(logits.shape[1]), Number(routes.shape[1])];
+  const chosen = graph.withoutTape(() => mul(add(countChoices(routing, isReal), elsewhere), share));
+  const probability = mul(reduceSum(mul(softmax(logits), isReal), [0]), share);
   return mul(reduceSum(mul(chosen, probability), [0, 1]), graph.scalar(experts / choices));
 }
 

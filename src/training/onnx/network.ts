@@ -3,16 +3,12 @@
 import type { Model } from "../../model/checkpoint.ts";
 import type { ModelConfig } from "../../model/config.ts";
 import { isDecayed, type Parameters } from "../../model/parameters.ts";
-import {
-  type AdamWSettings,
-  adamWStep,
-  clipCoefficient,
-  globalNorm,
-  type Moments,
-} from "../../tensor/adamw.ts";
+import { adamWStep, clipCoefficient, globalNorm, type Moments } from "../../tensor/adamw.ts";
 import { gradients } from "../../tensor/backward.ts";
 import type { Graph, Tensor } from "../../tensor/graph.ts";
 import { type Feeds, type Outputs, Session, type SessionOptions } from "../../tensor/session.ts";
+import type { StepSettings } from "../adam-settings.ts";
+import { assertFinite, LARGEST_BF16 } from "./finite.ts";
 
 export interface NetworkState extends Model {
   /** By parameter; missing means zeros. */
@@ -52,12 +48,6 @@ export function outputGradients(graph: Graph, loss: Tensor, parameters: Readonly
   });
 }
 
-export interface StepSettings extends Omit<AdamWSettings, "weightDecay"> {
-  readonly weightDecay: number;
-  /** Gradients with a larger global norm are scaled down to it. */
-  readonly clipNorm: number;
-}
-
 export class Network {
   readonly config: ModelConfig;
   readonly #parameters: Parameters;
@@ -65,36 +55,71 @@ export class Network {
   readonly #sums = new Map<string, Float32Array>();
   #step: number;
 
-  /** Takes over the arrays of `state` and changes them in place. */
-  constructor({ config, parameters, moments, step }: NetworkState) {
+  /** What the network is called where something is wrong with it. */
+  readonly #name: string;
+
+  /** Takes over the arrays of `state` and changes them in place. @throws NotFinite */
+  constructor({ config, parameters, moments, step }: NetworkState, name = "policy") {
     this.config = config;
+    this.#name = name;
     this.#parameters = parameters;
     this.#moments = new Map(moments);
     this.#step = step;
+    this.assertFinite(`reading the ${name}`);
   }
 
   get state(): NetworkState {
     return { config: this.config, parameters: this.#parameters, moments: this.#moments, step: this.#step };
   }
 
-  run(session: Session, feeds: Feeds): Promise<Outputs> {
-    return session.run({ ...Object.fromEntries(this.#parameters), ...feeds });
+  /**
+   * @param numbers outputs that have to be finite
+   * @throws NotFinite with the feeds of this run
+   */
+  async run(session: Session, feeds: Feeds, numbers: readonly string[]): Promise<Outputs> {
+    const outputs = await session.run({ ...Object.fromEntries(this.#parameters), ...feeds });
+    const during = `the ${this.#name} was run before optimizer step ${this.#step + 1}`;
+    for (const name of numbers) assertFinite(name, outputs.f32(name).data, during, { feeds });
+    return outputs;
   }
 
-  /** Adds the gradients of one micro-batch to those of the step under way. */
-  accumulate(outputs: Outputs): void {
+  /**
+   * Every parameter and moment. Parameters have to be finite in bfloat16, too, in which samplers read them.
+   *
+   * @throws NotFinite
+   */
+  assertFinite(during: string): void {
+    for (const [name, { data }] of this.#parameters)
+      assertFinite(name, data, during, { limit: LARGEST_BF16 });
+    for (const [name, { first, second }] of this.#moments) {
+      assertFinite(`first.${name}`, first, during);
+      assertFinite(`second.${name}`, second, during);
+    }
+  }
+
+  /** Adds the gradients of one micro-batch to those of the step under way. @throws NotFinite */
+  accumulate(outputs: Outputs, feeds: Feeds = {}): void {
+    const during = `gradients of the ${this.#name} were added up for optimizer step ${this.#step + 1}`;
     for (const name of this.#parameters.keys()) {
       const { data } = outputs.f32(`grad.${name}`);
+      assertFinite(`grad.${name}`, data, during, { feeds });
       const sum = this.#sums.get(name);
       if (sum === undefined) this.#sums.set(name, data);
       else for (let i = 0; i < sum.length; i++) sum[i] += data[i];
     }
   }
 
-  /** One AdamW step over the accumulated gradients. @returns their norm before clipping */
+  /**
+   * One AdamW step over the accumulated gradients.
+   *
+   * @returns their norm before clipping
+   * @throws NotFinite before anything changes when the norm is not finite, or after the step for what it made
+   */
   step({ clipNorm, weightDecay, ...adam }: StepSettings): number {
-    this.#step++;
     const norm = globalNorm(this.#sums.values());
+    const during = `the ${this.#name} took optimizer step ${this.#step + 1}`;
+    assertFinite("gradient norm", Float32Array.of(norm), during);
+    this.#step++;
     const gradientScale = clipCoefficient(norm, clipNorm);
     for (const [name, { data, shape }] of this.#parameters) {
       const gradient = this.#sums.get(name);
@@ -108,6 +133,7 @@ export class Network {
       adamWStep(data, gradient, this.#momentsOf(name, data.length), settings);
     }
     this.#sums.clear();
+    this.assertFinite(during);
     return norm;
   }
 

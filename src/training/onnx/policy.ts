@@ -1,4 +1,4 @@
-// The policy in training: its log-probs under replayed or free routing, and PPO steps.
+// The policy in training: its log-probs under replayed or free routing, and steps of the clipped surrogate.
 import { InvariantError } from "../../failure/errors.ts";
 import type { ModelConfig } from "../../model/config.ts";
 import { buildPackedGraph, packedFeeds, routeFeeds } from "../../model/packed-graph.ts";
@@ -6,9 +6,11 @@ import { mul } from "../../tensor/elementwise.ts";
 import type { Graph, Tensor } from "../../tensor/graph.ts";
 import type { Feeds } from "../../tensor/session.ts";
 import type { Chunk } from "../../trajectory/chunk.ts";
+import type { StepSettings } from "../adam-settings.ts";
+import type { Surrogate } from "../algorithms/algorithm.ts";
 import { clippedPolicyLoss, scoreTokens } from "./losses.ts";
-import { gatherRows, type MicroBatch, microBatches, scatterRows } from "./micro-batch.ts";
-import { type Network, outputGradients, type Sessions, type StepSettings } from "./network.ts";
+import { chunkFeeds, gatherRows, type MicroBatch, microBatches, scatterRows } from "./micro-batch.ts";
+import { type Network, outputGradients, type Sessions } from "./network.ts";
 
 export interface PolicyScores {
   /** Per chunk [N]: log π of each trainable token at the sampling temperature, 0 elsewhere; nats. */
@@ -38,14 +40,15 @@ export async function scorePolicy(
   });
   const scores = { logProbs: chunks.map(emptyRow), entropy: chunks.map(emptyRow) };
   for (const batch of microBatches(chunks)) {
-    const outputs = await network.run(session, policyFeeds(network, batch, chunks, { temperature, replay }));
+    const feeds = policyFeeds(network, batch, chunks, { temperature, replay });
+    const outputs = await network.run(session, feeds, ["log.probs", "entropy"]);
     scatterRows(batch, outputs.f32("log.probs").data, scores.logProbs);
     scatterRows(batch, outputs.f32("entropy").data, scores.entropy);
   }
   return scores;
 }
 
-/** What one PPO step needs per chunk, each [N]. */
+/** What one step needs per chunk, each [N]. */
 export interface PolicyTargets {
   readonly oldLogProbs: readonly Float32Array[];
   readonly advantages: readonly Float32Array[];
@@ -53,7 +56,7 @@ export interface PolicyTargets {
 }
 
 export interface PolicyStepOptions extends StepSettings, ScoreOptions {
-  readonly clipRange: number;
+  readonly surrogate: Surrogate;
 }
 
 /** One optimizer step of the clipped surrogate over all given chunks. */
@@ -62,43 +65,45 @@ export async function stepPolicy(
   sessions: Sessions,
   chunks: readonly Chunk[],
   { oldLogProbs, advantages, weights }: PolicyTargets,
-  { clipRange, temperature, replay, ...step }: PolicyStepOptions,
+  { surrogate, temperature, replay, ...step }: PolicyStepOptions,
 ): Promise<{
   readonly loss: number;
   readonly gradientNorm: number;
   readonly logProbs: readonly Float32Array[];
 }> {
-  const session = await sessions.get(
-    `train policy ${clipRange}, ${replay ? "replayed" : "free"}`,
-    network.config,
-    () => {
-      const { graph, logProbs, parameters } = policyGraph(network, replay);
-      const column = (name: string): Tensor => graph.input(name, ["M", 1]);
-      const loss = clippedPolicyLoss(
-        logProbs,
-        column("log.probs.old"),
-        column("advantages"),
-        column("weights"),
-        clipRange,
-      );
-      graph.output("log.probs", logProbs);
-      graph.output("loss", loss);
-      outputGradients(graph, loss, parameters);
-      return graph;
-    },
-  );
+  const name = `train policy ${JSON.stringify(surrogate)}, ${replay ? "replayed" : "free"}`;
+  const session = await sessions.get(name, network.config, () => {
+    const { graph, logProbs, parameters } = policyGraph(network, replay);
+    const column = (input: string): Tensor => graph.input(input, ["M", 1]);
+    const tokens = {
+      logProbs,
+      oldLogProbs: column("log.probs.old"),
+      advantages: column("advantages"),
+      weights: column("weights"),
+    };
+    const loss = clippedPolicyLoss(tokens, surrogate, () => ({
+      means: graph.input("chunk.means", ["S", "M"]),
+      members: graph.input("chunk.members", ["M", "S"]),
+    }));
+    graph.output("log.probs", logProbs);
+    graph.output("loss", loss);
+    outputGradients(graph, loss, parameters);
+    return graph;
+  });
   let loss = 0;
   const logProbs = chunks.map(emptyRow);
   for (const batch of microBatches(chunks)) {
-    const outputs = await network.run(session, {
+    const feeds = {
       ...policyFeeds(network, batch, chunks, { temperature, replay }),
+      ...(surrogate.ratio === "sequence" && chunkFeeds(batch)),
       "log.probs.old": gatherRows(batch, oldLogProbs),
       advantages: gatherRows(batch, advantages),
       weights: gatherRows(batch, weights),
-    });
+    };
+    const outputs = await network.run(session, feeds, ["log.probs", "loss"]);
     loss += outputs.f32("loss").data[0];
     scatterRows(batch, outputs.f32("log.probs").data, logProbs);
-    network.accumulate(outputs);
+    network.accumulate(outputs, feeds);
   }
   return { loss, gradientNorm: network.step(step), logProbs };
 }

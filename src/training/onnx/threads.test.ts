@@ -62,7 +62,7 @@ async function stepWith(threads: number): Promise<Uint8Array[]> {
   const step = { learningRate: 1e-3, beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0.1, clipNorm: 1 };
   await stepPolicy(network, sessions, chunks, targets, {
     ...step,
-    clipRange: 0.2,
+    surrogate: { ratio: "token", clip: { low: 0.2, high: 0.2 } },
     temperature: 1,
     replay: true,
   });

@@ -6,9 +6,12 @@ import { deriveSeed } from "../../random/seed.ts";
 import { RandomStream } from "../../random/stream.ts";
 import type { Chunk } from "../../trajectory/chunk.ts";
 import { allocateRoutes } from "../../trajectory/routes.ts";
+import type { PolicyMethod } from "../algorithms/algorithm.ts";
+import { ppo } from "../algorithms/ppo.ts";
+import { toBatch } from "../batch.ts";
 import { Network, Sessions } from "./network.ts";
 import { scorePolicy } from "./policy.ts";
-import { type PpoSettings, trainPpo } from "./train-ppo.ts";
+import { trainPolicy } from "./train-policy.ts";
 
 const CONFIG: ModelConfig = {
   architecture: "qwen3_moe",
@@ -25,14 +28,12 @@ const CONFIG: ModelConfig = {
   maxPositions: 128,
   tiedEmbeddings: false,
 };
-const STEP = {
-  ...{ learningRate: 1e-3, beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0, clipNorm: 1 },
-  ...{ clipRange: 0.2, passes: 1 },
-};
-const SETTINGS: PpoSettings = {
-  ...{ gamma: 1, lambda: 1, temperature: 1, truncation: "terminal", lossMean: "token" },
-  ...{ minibatchCount: 1, replay: true, actor: STEP, critic: STEP },
-};
+const METHOD = ppo.method({
+  iterations: 1,
+  lossMean: "token",
+  actor: { learningRate: 1e-3, weightDecay: 0 },
+  critic: { learningRate: 1e-3, weightDecay: 0, onlyIterations: 0 },
+}) as PolicyMethod;
 
 const network = (parameters: Parameters): Network =>
   new Network({ config: CONFIG, parameters: structuredClone(parameters), moments: new Map(), step: 0 });
@@ -69,6 +70,7 @@ describe("a batch of the policy before", () => {
     });
     const episode = {
       id: "0",
+      task: "t",
       chunks: [{ ...given, logProbs: logProbs[0].map((value, t) => value * given.mask[t]) }],
       endReason: "completed" as const,
       reward: 1,
@@ -81,18 +83,20 @@ describe("a batch of the policy before", () => {
         step: 0,
       });
       const networks = { actor: network(trained), critic, behaviour };
-      const metrics = await trainPpo([episode], networks, SETTINGS, { sessions, seed: "s" });
+      const metrics = await trainPolicy(toBatch([episode]), networks, {
+        ...{ method: METHOD, iteration: 0, temperature: 1, sessions, seed: "s" },
+      });
       return { metrics, behaviour: behaviour?.state.parameters };
     };
 
     const stale = await train(network(sampler));
-    expect(stale.metrics.mismatch.replayed?.mean).toBeLessThan(1e-6);
-    expect(stale.metrics.policy?.klToOld).toBeGreaterThan(1e-4);
+    expect(stale.metrics["mismatch.replayed.mean"]).toBeLessThan(1e-6);
+    expect(stale.metrics["policy.klToOld"]).toBeGreaterThan(1e-4);
     // It is only looked at.
     for (const [name, { data }] of stale.behaviour ?? []) expect(data).toEqual(sampler.get(name)?.data);
 
     const newest = await train();
-    expect(newest.metrics.mismatch.replayed?.mean).toBeGreaterThan(1e-3);
-    expect(Math.abs(newest.metrics.policy?.klToOld ?? 1)).toBeLessThan(1e-6);
+    expect(newest.metrics["mismatch.replayed.mean"]).toBeGreaterThan(1e-3);
+    expect(Math.abs(newest.metrics["policy.klToOld"] ?? 1)).toBeLessThan(1e-6);
   });
 });

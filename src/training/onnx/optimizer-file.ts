@@ -1,17 +1,17 @@
 // Optimizer state on disk: single-precision parameters and moments of one network, enough to go on byte for byte.
 import { z } from "zod";
-import { InputError } from "../failure/errors.ts";
-import { type ByteSource, cut } from "../files/content.ts";
-import type { Model } from "../model/checkpoint.ts";
-import { assertParameters, type Head } from "../model/parameters.ts";
+import { InputError } from "../../failure/errors.ts";
+import { type ByteSource, cut } from "../../files/content.ts";
+import type { Model } from "../../model/checkpoint.ts";
+import { assertParameters, type Head } from "../../model/parameters.ts";
 import {
   openSafetensors,
   type RawTensor,
   safetensorsSource,
   type TensorSource,
-} from "../safetensors/format.ts";
-import { arrayOf, rawTensor } from "../safetensors/numbers.ts";
-import type { NetworkState } from "./onnx/network.ts";
+} from "../../safetensors/format.ts";
+import { arrayOf, rawTensor } from "../../safetensors/numbers.ts";
+import type { NetworkState } from "./network.ts";
 
 const FORMAT = "t1-optimizer-1";
 const Metadata = z.object({ format: z.literal(FORMAT), step: z.coerce.number().int().nonnegative() });

@@ -1,0 +1,25 @@
+// The engines that there are. A new one is a folder beside `onnx/` and a line here.
+import type { Engine } from "./engine.ts";
+
+export interface EngineOptions {
+  readonly threads: number;
+  readonly device?: "cpu" | "cuda";
+}
+
+const ENGINES = {
+  onnx: async options => (await import("./onnx/engine.ts")).createOnnxEngine(options),
+} satisfies Record<string, (options: EngineOptions) => Promise<Engine>>;
+
+type EngineName = keyof typeof ENGINES;
+export const ENGINE_NAMES = Object.keys(ENGINES) as EngineName[];
+
+/** Loads the engine's code and nothing else: models are read when something is trained. */
+export function openEngine(name: EngineName, options: EngineOptions): Promise<Engine> {
+  return ENGINES[name](options);
+}
+
+/** Versions of what an engine computes with, for a run's record. */
+export async function softwareOf(name: EngineName): Promise<Engine["software"]> {
+  await using engine = await openEngine(name, { threads: 1 });
+  return engine.software;
+}
