@@ -11,7 +11,7 @@ import type { TranscriptTurn } from "./transcript.ts";
 
 export interface AtifInput {
   readonly sessionId: string;
-  /** Of this program. */
+  /** Version of t1. */
   readonly version: string;
   readonly protocol: ProtocolName;
   readonly modelName: string;

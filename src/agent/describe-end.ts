@@ -1,4 +1,4 @@
-// How a command ended, in the words that an agent reads.
+// Says how a command ended, in the words that an agent reads.
 import type { ExecResult } from "../sandbox/sandbox.ts";
 
 /** "[exit 2]", "[killed by SIGKILL]", "[timed out after 5 s]" */

@@ -1,5 +1,5 @@
-// One episode: prompt → answer → command → observation → … until something ends it. Text goes in once and is never
-// tokenised again; the stream of token ids is what happened.
+// One episode: prompt → answer → command → observation → … until something ends it (`#play` below is the loop). Text is
+// encoded once, when it enters, and never tokenised again; the stream of token ids is the record of what happened.
 import type { EndReason } from "../failure/end-reason.ts";
 import { Failure, InvariantError } from "../failure/errors.ts";
 import type { ChatFormat } from "../model/chat-format.ts";
@@ -30,7 +30,7 @@ export interface EpisodeSetup {
   readonly instruction: string;
   readonly protocol: Protocol;
   readonly limits: EpisodeLimits;
-  /** Without it a full context ends the episode. */
+  /** How a full context is handed over; when undefined, a full context ends the episode. */
   readonly summary?: SummarySettings;
   readonly chat: ChatFormat;
   readonly tokenizer: Tokenizer;
@@ -41,13 +41,13 @@ export interface EpisodeSetup {
   /** Derived seed of this episode. */
   readonly seed: string;
   readonly signal?: AbortSignal;
-  /** A conversation that goes on with this instruction; its last answer said that it was done. */
+  /** The conversation of the step before, whose last answer said that it was done; this instruction goes on with it. */
   readonly continued?: Continuation;
 }
 
-/** What is there of a conversation, to go on with. */
+/** The state of a conversation that a next step of the task goes on with. */
 interface Continuation {
-  /** Those that were closed. */
+  /** Chunks that are closed. */
   readonly chunks: readonly Chunk[];
   readonly stream: TokenStream;
   readonly turnCount: number;
@@ -64,7 +64,7 @@ export interface EpisodeOutcome {
   readonly sandboxMs: number;
 }
 
-/** Between the kept head and tail of a long observation. */
+/** Stands between the kept head and tail of a long observation. */
 const CUT_MARKER = "\n[...]\n";
 
 interface EpisodeServices {
@@ -74,7 +74,9 @@ interface EpisodeServices {
 }
 
 /**
- * @throws Failure when sampler or sandbox fail by themselves; whatever the agent does is an outcome
+ * Plays one episode, or one step of a task of several steps.
+ *
+ * @throws Failure when sampler or sandbox fail by themselves; everything that the agent can cause is an outcome
  */
 export async function runEpisode(setup: EpisodeSetup, services: EpisodeServices): Promise<EpisodeOutcome> {
   const { now = performance.now.bind(performance) } = services;
@@ -141,6 +143,7 @@ class Episode {
     };
   }
 
+  /** The loop of an episode: ask the policy, play its answer in the sandbox, append what it observed. */
   async #play(): Promise<EpisodeOutcome["endReason"]> {
     const { limits, chat, tokenizer, signal, continued } = this.#setup;
     let prompt: string | undefined = this.#conversation.opening;
@@ -195,6 +198,7 @@ class Episode {
     return this.#setup.limits.timeLimitMs - (this.#now() - this.#startedAt - this.#samplerMs);
   }
 
+  /** Asks the sampler to go on with a stream, and appends the answer as it was sampled. */
   async #ask(stream: TokenStream, maxNewTokens: number, turn: number, seed: string): Promise<Asked> {
     const { sampling, chat, policy, tokenizer, signal } = this.#setup;
     const askedAt = this.#now();
@@ -228,7 +232,7 @@ class Episode {
     return chat.toolResponses(played.texts.map(text => encode(text, share)));
   }
 
-  /** Not before the last turn, which nothing would come of. */
+  /** No summary is made before the last turn: nothing would use it. */
   #wantsSummary(isFull: boolean, turn: number): boolean {
     const { summary, limits } = this.#setup;
     if (summary === undefined || turn + 1 >= this.#earlierTurns + limits.turns) return false;
@@ -261,7 +265,7 @@ class Episode {
     return handedOver.prompt;
   }
 
-  /** What was added after the last answer was never fed; a stream without an answer is no chunk. */
+  /** Ends the open chunk after its last answer: tokens behind it were never fed. A stream without an answer is no chunk. */
   #closeChunk(): void {
     if (this.#stream.answerEnds.length > 0) this.#chunks.push(this.#stream.finish(this.#setup.layout));
     this.#stream = new TokenStream();
@@ -276,7 +280,7 @@ function nothingYet(): Continuation {
   return { chunks: [], stream: new TokenStream(), turnCount: 0 };
 }
 
-/** With the open one, unless it has no answer. */
+/** All chunks, with the open one unless it has no answer. */
 function wholeChunks({ chunks, stream }: Continuation, layout: RouteLayout | undefined): readonly Chunk[] {
   return stream.answerEnds.length > 0 ? [...chunks, stream.finish(layout)] : chunks;
 }
@@ -287,7 +291,7 @@ function unlessBroken(error: unknown): undefined {
   throw error;
 }
 
-/** What an earlier step left cannot be worked in. */
+/** The outcome when an earlier step left a sandbox in which no conversation can be opened. */
 function notOpened({ continued, layout }: EpisodeSetup): EpisodeOutcome {
   const continuation = continued ?? nothingYet();
   const chunks = wholeChunks(continuation, layout);

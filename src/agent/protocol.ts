@@ -28,7 +28,7 @@ export interface Conversation extends AsyncDisposable {
    * @throws Failure SandboxLost
    */
   play(answer: string, at: PlayOptions): Promise<Played>;
-  /** What a summary of the work needs; a protocol without it cannot be compacted. */
+  /** The parts that a summary of the work needs; a protocol without them cannot be compacted. */
   readonly handover?: Handover;
 }
 
@@ -54,12 +54,12 @@ export type Played =
       readonly log: TurnLog;
     };
 
-/** What the transcript keeps of a turn beside the answer. */
+/** Fields of a turn that the transcript keeps beside the answer. */
 export type TurnLog = Pick<TranscriptTurn, "command" | "observation" | "result" | "commandMs">;
 
 export interface Handover {
   readonly instruction: string;
-  /** What the terminal shows now. */
+  /** The screen of the terminal now. */
   screen(): Promise<string>;
   /** The first user message of a conversation that begins at such a screen. */
   reopen(screen: string): string;

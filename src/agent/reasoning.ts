@@ -1,6 +1,6 @@
-// Reasoning models write what they think before they answer; only the answer is acted on.
+// Reasoning models write their thoughts before they answer; the harness acts on the answer only.
 
-/** What follows the end of the reasoning, when there is one. */
+/** The answer behind the end of the reasoning, or the whole text where there is none. */
 export function withoutReasoning(answer: string): string {
   const end = "</think>";
   const at = answer.indexOf(end);

@@ -53,7 +53,7 @@ export interface SummaryRecord {
 
 /** Between the kept head and tail of a long screen. */
 const CUT_MARKER = "\n[...]\n";
-/** Of the screen that a call sees which has to be short. */
+/** Length of the screen that a short call sees. */
 const SHORT_SCREEN_CHARACTERS = 1000;
 
 /** @param opening the first message of the conversation, which stays */

@@ -1,4 +1,4 @@
-// `transcript.jsonl` of an attempt: what a person reads of an episode, one line per turn.
+// `transcript.jsonl` of an attempt: an episode for people to read, one line per turn.
 import { z } from "zod";
 
 const Milliseconds = z.number().nonnegative();
@@ -10,7 +10,7 @@ const CommandEnd = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("timed-out"), limitMs: Milliseconds }),
 ]);
 
-/** The calls by which a conversation that fills the context is handed over to a new one (summary.ts). */
+/** Calls that hand a conversation which fills the context over to a new one (summary.ts). */
 const SUMMARY_CALLS = ["summary", "questions", "answers", "short-summary"] as const;
 export type SummaryCall = (typeof SUMMARY_CALLS)[number];
 
@@ -21,7 +21,7 @@ export const TranscriptTurn = z.strictObject({
   end: z.int().nonnegative(),
   /** Set on calls that made a summary of the work; they are no turns of the episode. */
   purpose: z.enum(SUMMARY_CALLS).optional(),
-  /** What opened the conversation, on its first answer; what was asked, on a call for a summary. */
+  /** On the first answer, the text that opened the conversation; on a call for a summary, the question. */
   prompt: z.string().optional(),
   answer: z.string(),
   command: z.string().optional(),

@@ -1,7 +1,7 @@
 // Plays a shard of a phase's episodes: what a driver does. What is finished stays finished, so a shard may be played
 // again by another driver after this one was ended at any point.
 import { join } from "node:path";
-import { createDemonstrator } from "../agent/demonstrator.ts";
+import { createReplay } from "../agent/replay.ts";
 import { playsDemonstrations } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { type PhasePrefix, parsePhase, policyPrefix } from "../run/keys.ts";
@@ -81,7 +81,7 @@ export async function playShard(
       ...services,
       ...text,
       samplerFor: ({ demonstration }) =>
-        demonstration === undefined ? sampler : createDemonstrator(demonstration, text.chat, text.tokenizer),
+        demonstration === undefined ? sampler : createReplay(demonstration, text.chat, text.tokenizer),
     },
   );
 }

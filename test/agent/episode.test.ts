@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createDemonstrator } from "../../src/agent/demonstrator.ts";
 import { type EpisodeSetup, runEpisode } from "../../src/agent/episode.ts";
 import { findProtocol } from "../../src/agent/find-protocol.ts";
+import { createReplay } from "../../src/agent/replay.ts";
 import { ChatFormat } from "../../src/model/chat-format.ts";
 import { Tokenizer } from "../../src/model/tokenizer.ts";
 import { trainTokenizer } from "../../src/model/train-tokenizer.ts";
@@ -85,9 +85,7 @@ describe.concurrent("episode", () => {
       generation: 1,
       deadlineMs: Date.now() + 60_000,
     });
-    const sampler = Array.isArray(commands)
-      ? createDemonstrator(commands, chat, tokenizer)
-      : (commands as Sampler);
+    const sampler = Array.isArray(commands) ? createReplay(commands, chat, tokenizer) : (commands as Sampler);
     try {
       return await runEpisode(given, { sampler, sandbox });
     } finally {
@@ -168,7 +166,7 @@ describe.concurrent("episode", () => {
   });
 
   it("ends at the task's time limit; waiting for the sampler does not count", async () => {
-    const slow = createDemonstrator(["echo a", "echo b"], chat, tokenizer);
+    const slow = createReplay(["echo a", "echo b"], chat, tokenizer);
     const waiting: Sampler = {
       async generate(request) {
         await new Promise(resolve => setTimeout(resolve, 400));
@@ -182,7 +180,7 @@ describe.concurrent("episode", () => {
 
   it("is cancelled at once while it waits for the sampler, which hears of it, also after some turns", async () => {
     for (const turns of [0, 1]) {
-      const first = createDemonstrator(["echo a", "echo b"], chat, tokenizer);
+      const first = createReplay(["echo a", "echo b"], chat, tokenizer);
       const cancelling = new AbortController();
       let gaveUp = false;
       let asked = 0;

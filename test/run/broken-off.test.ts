@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { createDemonstrator } from "../../src/agent/demonstrator.ts";
+import { createReplay } from "../../src/agent/replay.ts";
 import { parseRunConfig } from "../../src/config/parse-config.ts";
 import { Failure, InputError } from "../../src/failure/errors.ts";
 import { openText } from "../../src/rollout/episode-text.ts";
@@ -72,7 +72,7 @@ async function play(
   const { chat, tokenizer, layout } = await openText(store, policy, config());
   const answer = async (request: GenerateRequest): Promise<Generation> => {
     const { tokens: prompt, routesHeld } = request;
-    const given = await createDemonstrator([command], chat, tokenizer).generate(request);
+    const given = await createReplay([command], chat, tokenizer).generate(request);
     if (layout === undefined) throw new Error("a model with experts");
     const routes = allocateRoutes(prompt.length + given.tokens.length - 1 - routesHeld, layout);
     return { ...given, routes, receipt: computeReceipt({ ...given, prompt, sampled: given.tokens, routes }) };

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createDemonstrator } from "../../src/agent/demonstrator.ts";
+import { createReplay } from "../../src/agent/replay.ts";
 import { TranscriptTurn } from "../../src/agent/transcript.ts";
 import type { RunConfig } from "../../src/config/run-config.ts";
 import type { ImageBuilder } from "../../src/image/image-builder.ts";
@@ -140,7 +140,7 @@ export class TaskStage implements AsyncDisposable {
 /** One script after the other, each until it has said that it is done. */
 function inTurn(scripts: readonly (readonly string[])[]): Sampler {
   const samplers = scripts.map(script => ({
-    sampler: createDemonstrator(script, chat, tokenizer),
+    sampler: createReplay(script, chat, tokenizer),
     answersLeft: script.length + 1,
   }));
   return {

@@ -6,7 +6,7 @@ export type ParsedCalls =
   | { readonly kind: "commands"; readonly commands: readonly string[] }
   /** An answer without a call: the policy has finished. */
   | { readonly kind: "none" }
-  /** What the policy is told; nothing is run. */
+  /** The error that the policy reads; nothing is run. */
   | { readonly kind: "error"; readonly message: string };
 
 const OPEN = "<tool_call>";

@@ -1,4 +1,4 @@
-// What a terminal printed since the last look, as Terminus-2 tells it. Behaviour: Harbor 0.26,
+// The output of a terminal since the last look, as Terminus-2 tells it. Behaviour: Harbor 0.26,
 // agents/terminus_2/tmux_session.py, whose buffer is that of `tmux capture-pane`.
 import type { TerminalView } from "../../sandbox/sandbox.ts";
 import { stripSpace } from "../../task/strip-space.ts";

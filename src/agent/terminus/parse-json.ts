@@ -161,7 +161,7 @@ function readCommands(
   return { list: commands };
 }
 
-/** Of a string three spellings mean yes; of anything else what is true in Python. */
+/** A string means yes in three spellings; anything else means yes where Python takes it for true. */
 function meansYes(value: JsonValue): boolean {
   if (typeof value === "string") return ["true", "1", "yes"].includes(value.toLowerCase());
   if (isList(value)) return value.length > 0;

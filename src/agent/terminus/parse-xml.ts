@@ -175,7 +175,7 @@ function readDuration(attributes: string, name: string, warnings: string[]): num
   return DEFAULT_DURATION_SEC;
 }
 
-/** What Python's float() takes: underscores between digits, inf and nan, white space around. */
+/** Accepts the texts that Python's float() accepts: underscores between digits, inf and nan, white space around. */
 function parsePythonFloat(text: string): number | undefined {
   const stripped = stripSpace(text).toLowerCase();
   if (/^[+-]?nan$/.test(stripped)) return Number.NaN;

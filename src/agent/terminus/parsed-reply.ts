@@ -1,4 +1,4 @@
-// What a reply of the Terminus-2 protocol asks for, whichever of its two formats it is written in. The words of errors
+// The content of a Terminus-2 reply, in either of its two formats. The words of errors
 // and warnings are Harbor's (0.26, agents/terminus_2), since a policy reads them and may have been trained on them.
 
 export interface Keystrokes {
@@ -23,7 +23,7 @@ export interface ParsedReply {
 const LONGEST_WAIT_SEC = 60;
 export const DEFAULT_DURATION_SEC = 1;
 
-/** Not a number waits not at all, as Harbor's comparison has it. */
+/** NaN means no wait, as in Harbor's comparison. */
 export function limitDuration(durationSec: number): number {
   return Number.isNaN(durationSec) ? 0 : Math.min(Math.max(durationSec, 0), LONGEST_WAIT_SEC);
 }

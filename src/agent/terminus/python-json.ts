@@ -16,7 +16,7 @@ const DEEPEST = 500;
 
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?/y;
-/** What stands in a string as itself. */
+/** Characters that a string holds unescaped. */
 const PLAIN_CHARACTER = '[^"\\\\\\u0000-\\u001f]';
 const PLAIN = new RegExp(`${PLAIN_CHARACTER}*`, "y");
 const WORDS: readonly (readonly [string, JsonValue])[] = [

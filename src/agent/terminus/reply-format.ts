@@ -8,9 +8,9 @@ import type { ParsedReply } from "./parsed-reply.ts";
 export interface ReplyFormat {
   /** @param text a reply without its reasoning */
   readonly parse: (text: string) => ParsedReply;
-  /** What the first message says before the task. */
+  /** Text of the first message before the task. */
   readonly instructions: string;
-  /** What a reply is called when one is asked for. */
+  /** Name of a reply in messages that ask for one. */
   readonly name: string;
   /** How completion is said. */
   readonly completion: string;

@@ -47,7 +47,7 @@ const PLAIN_KEYS: Readonly<Record<string, string>> = {
   "kp.": ".",
   ...Object.fromEntries(Array.from({ length: 10 }, (_, digit) => [`kp${digit}`, `${digit}`])),
 };
-/** What Ctrl makes of characters that are no letters; with others nothing is sent. */
+/** Control characters of keys that are no letters; tmux sends nothing for other keys. */
 const CONTROL: Readonly<Record<string, string>> = {
   "@": "\0",
   " ": "\0",

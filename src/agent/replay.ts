@@ -1,5 +1,5 @@
-// Plays a written demonstration through the same loop as a policy, so that what supervised training sees has exactly
-// the form of an episode: real observations, one token stream, a mask.
+// Replays a written demonstration through the same loop as a policy. Supervised training then sees exactly the form of
+// an episode: real observations, one token stream, a mask.
 import { InvariantError } from "../failure/errors.ts";
 import type { ChatFormat } from "../model/chat-format.ts";
 import type { Tokenizer } from "../model/tokenizer.ts";
@@ -11,11 +11,7 @@ import { computeReceipt } from "../trajectory/receipt.ts";
  * cut, as a policy's is: a longer stream has more positions than the model. Log-probs are 0, and there are no routes,
  * because no model was run.
  */
-export function createDemonstrator(
-  commands: readonly string[],
-  chat: ChatFormat,
-  tokenizer: Tokenizer,
-): Sampler {
+export function createReplay(commands: readonly string[], chat: ChatFormat, tokenizer: Tokenizer): Sampler {
   const answers = [...commands, "done"];
   let turn = 0;
   return {
