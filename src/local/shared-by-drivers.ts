@@ -11,6 +11,7 @@ import type { PreparedTask } from "../rollout/prepare.ts";
 import { readAttempts } from "../rollout/score.ts";
 import type { ImageServices } from "../rollout/task-image.ts";
 import { episodePrefix, type PhasePrefix, parsePhase } from "../run/keys.ts";
+import type { PlannedEpisode } from "../run/records.ts";
 import { readRun } from "../run/run-record.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 
@@ -22,6 +23,7 @@ export class SharedByDrivers implements SharedByShards {
   readonly #store: ObjectStore;
   readonly #images: ImageServices;
   readonly #workFolder: string;
+  readonly #plans = new Map<PhasePrefix, Promise<readonly PlannedEpisode[]>>();
   readonly #prepared = new Map<PhasePrefix, Promise<ReadonlyMap<string, PreparedTask>>>();
   readonly #cutoffs = new Map<PhasePrefix, Promise<Cutoff | undefined>>();
   readonly #texts = new Map<string, Promise<EpisodeText>>();
@@ -44,9 +46,13 @@ export class SharedByDrivers implements SharedByShards {
     this.slots = new EpisodeSlots(concurrency);
   }
 
+  plan(phase: PhasePrefix): Promise<readonly PlannedEpisode[]> {
+    return once(this.#plans, phase, () => readPlan(this.#store, phase));
+  }
+
   prepared(phase: PhasePrefix): Promise<ReadonlyMap<string, PreparedTask>> {
     return once(this.#prepared, phase, async () => {
-      const plan = await readPlan(this.#store, phase);
+      const plan = await this.plan(phase);
       const record = await readRun(this.#store, parsePhase(phase).run);
       // A folder of its own for each try: one that failed half-way may have unpacked some tasks.
       const workFolder = await mkdtemp(join(this.#workFolder, "phase-"));
@@ -65,7 +71,7 @@ export class SharedByDrivers implements SharedByShards {
       const { config } = await readRun(this.#store, of.run);
       if (of.kind !== "iteration" || config.rollout.stragglers !== "cut") return undefined;
       const cutoff = new Cutoff(config.rollout.episodes);
-      for (const { episode } of await readPlan(this.#store, phase))
+      for (const { episode } of await this.plan(phase))
         for (const record of await readAttempts(this.#store, episodePrefix(phase, episode)))
           cutoff.count(record);
       return cutoff;

@@ -40,6 +40,7 @@ export interface PlayShardServices
 }
 
 export interface SharedByShards {
+  readonly plan: (phase: PhasePrefix) => Promise<readonly PlannedEpisode[]>;
   readonly prepared: (phase: PhasePrefix) => Promise<ReadonlyMap<string, PreparedTask>>;
   readonly text: (run: string, open: () => Promise<EpisodeText>) => Promise<EpisodeText>;
 }
@@ -54,7 +55,8 @@ export async function playShard(
   const record = await readRun(store, of.run);
   const { config } = record;
   const wanted = new Set(episodes);
-  const plan = (await readPlan(store, phase)).filter(({ episode }) => wanted.has(episode));
+  const planned = await (shared?.plan(phase) ?? readPlan(store, phase));
+  const plan = planned.filter(({ episode }) => wanted.has(episode));
   if (plan.length !== wanted.size) {
     throw new InputError({
       what: "episodes that are not planned",
