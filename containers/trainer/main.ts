@@ -18,11 +18,15 @@ async function main(): Promise<void> {
   const { storeUrl, ...settings } = TRAINER_SETTINGS.fromEnvironment(process.env);
   startHeartbeat();
   const store = await openStore(storeUrl);
-  await using engine = await openEngine((await readRun(store, job.run)).config.engine, settings);
-  await train(job, engine, {
-    store,
-    onStep: (done, total) => console.log(JSON.stringify({ step: done, of: total })),
-  });
+  const engine = await openEngine((await readRun(store, job.run)).config.engine, settings);
+  try {
+    await train(job, engine, {
+      store,
+      onStep: (done, total) => console.log(JSON.stringify({ step: done, of: total })),
+    });
+  } finally {
+    await engine[Symbol.asyncDispose]();
+  }
 }
 
 await main().catch(error => process.exit(reportError(error, text => process.stderr.write(text))));

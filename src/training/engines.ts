@@ -20,6 +20,10 @@ export function openEngine(name: EngineName, options: EngineOptions): Promise<En
 
 /** Versions of what an engine computes with, for a run's record. */
 export async function softwareOf(name: EngineName): Promise<Engine["software"]> {
-  await using engine = await openEngine(name, { threads: 1 });
-  return engine.software;
+  const engine = await openEngine(name, { threads: 1 });
+  try {
+    return engine.software;
+  } finally {
+    await engine[Symbol.asyncDispose]();
+  }
 }
