@@ -6,7 +6,7 @@ import { RewardConfig, Verifier } from "../settings/grading-config.ts";
 import { ModelSource, NewModel } from "../settings/model-config.ts";
 import { Count, Numbered } from "../settings/numbers.ts";
 import { ALGORITHMS, methodOf } from "../training/algorithms.ts";
-import { ENGINE_NAMES } from "../training/engines.ts";
+import { ENGINE_NAMES } from "../training/engine-names.ts";
 
 const Tasks = z
   .strictObject({

@@ -1,5 +1,6 @@
-// The engines that there are. A new one is a folder beside `onnx/` and a line here.
+// The engines that there are. A new one is a folder beside `onnx/` and a line here and in engine-names.ts.
 import type { Engine } from "./engine.ts";
+import type { EngineName } from "./engine-names.ts";
 
 export interface EngineOptions {
   readonly threads: number;
@@ -8,10 +9,7 @@ export interface EngineOptions {
 
 const ENGINES = {
   onnx: async options => (await import("./onnx/engine.ts")).createOnnxEngine(options),
-} satisfies Record<string, (options: EngineOptions) => Promise<Engine>>;
-
-type EngineName = keyof typeof ENGINES;
-export const ENGINE_NAMES = Object.keys(ENGINES) as EngineName[];
+} satisfies Record<EngineName, (options: EngineOptions) => Promise<Engine>>;
 
 /** Loads the engine's code and nothing else: models are read when something is trained. */
 export function openEngine(name: EngineName, options: EngineOptions): Promise<Engine> {
