@@ -178,7 +178,7 @@ async function assertUsable(
 }
 
 /** How far the policy is from the one that the old log-probs belong to, over the trainable tokens of a part. */
-function movement(
+export function movement(
   masks: readonly Uint8Array[],
   logProbs: readonly Float32Array[],
   oldLogProbs: readonly Float32Array[],
