@@ -1,5 +1,5 @@
-// What a function of the deployment costs before it does anything: the size of its bundle, and the time in which a fresh
-// Node loads it, beside a Node that loads nothing. What Lambda adds to make its container is not in here.
+// Measures the cold start of each function of the deployment: the size of its bundle, and the time a fresh Node takes to
+// load it, beside a Node that loads nothing. The figures leave out the time that Lambda takes to make its container.
 //
 //   npx node bench/cold-start.ts
 import { spawnSync } from "node:child_process";

@@ -1,7 +1,7 @@
-// The demo's run under several seeds, with dense and with binary reward, and once with rewards permuted among the
-// episodes of each iteration, which must gain nothing; each measured on the pools it never saw. Prints Markdown.
+// Plays the demo's run under several seeds, with dense and with binary reward, and once with rewards permuted among the
+// episodes of each iteration, which must gain nothing. Measures each on the pools it never saw. Prints Markdown.
 // Usage: npx node bench/demo-runs.ts [--local DIR] [RUN…], where RUN is dense-1, binary-2, permuted-1 …
-// Runs and evaluations that are there are read, not made again.
+// It reads runs and evaluations that exist and does not make them again.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -28,7 +28,7 @@ const ALL = [
   `permuted-${SEEDS[0]}`,
 ];
 const ITERATIONS = 60;
-/** Iterations that one row of a curve is the mean of. */
+/** Each row of a curve is the mean of this many iterations. */
 const ROW = 10;
 
 const Interval = z.object({ mean: z.number(), low: z.number(), high: z.number() });

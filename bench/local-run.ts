@@ -1,5 +1,5 @@
-// What a run on this machine costs beside its stages: the demo's settings for some iterations, the command's wall time
-// against the times of the stages, and what came before the first state. Prints, asserts nothing.
+// Measures the overhead of a local run beside its stages: it plays some iterations with the demo's settings and compares
+// the command's wall time with the times of the stages and the time before the first state. Prints, asserts nothing.
 //   npx node bench/local-run.ts [--iterations 12] [--local /dev/shm/t1-bench]
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ const iterations = Number(values.iterations);
 const run = `bench-${process.pid}`;
 
 t1("tasks", "generate");
-// Once per version, and not of this run.
+// Synthesize first: it happens once per version, so it is no cost of this run.
 await synthesizedAssembly();
 const startedMs = Date.now();
 t1(

@@ -1,6 +1,6 @@
-// What the local runner costs: a Distributed Map of many items, each kind in a process of its own, and the overhead of
-// one state beside the npm package aws-local-stepfunctions. The package is no dependency: T1_BENCH_PEERS is a folder in
-// which `npm install aws-local-stepfunctions@3.0.0` was run. Prints, asserts nothing.
+// Measures the local runner: a Distributed Map of many items, each kind in a process of its own, and the overhead of one
+// state beside the npm package aws-local-stepfunctions. The package is no dependency: T1_BENCH_PEERS is a folder in which
+// somebody ran `npm install aws-local-stepfunctions@3.0.0`. Prints, asserts nothing.
 //   npm run bench:local
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -33,7 +33,7 @@ function mapOf(items: number, state: object) {
   };
 }
 
-/** As many Pass states as asked, one after the other, with an expression each. */
+/** A chain of `count` Pass states with an expression each. */
 function chainOf(states: number, isJsonata: boolean) {
   const name = (index: number) => `S${index}`;
   return {
@@ -97,7 +97,7 @@ function loadPeer(): Peer | undefined {
   return createRequire(join(folder, "package.json"))("aws-local-stepfunctions") as Peer;
 }
 
-/** It knows JSONPath only, so it runs the same chain in that language. @returns microseconds per state */
+/** The peer supports only JSONPath, so it runs the same chain in that language. @returns microseconds per state */
 async function theirs({ StateMachine }: Peer): Promise<number> {
   const machine = new StateMachine(chainOf(STATES, false));
   const start = performance.now();

@@ -1,5 +1,5 @@
-// CPU of the proof of one long episode: its token stream, the receipts that the sampler makes, and the audit, beside the
-// floor that nothing can go below, hashing its bytes twice (where it is sampled and where it is trained).
+// Measures the CPU time of the proof of one long episode: its token stream, the sampler's receipts and the audit. The
+// floor beside it hashes the episode's bytes twice, once where it is sampled and once where it is trained.
 //
 //   npx node bench/proof.ts
 import { createHash } from "node:crypto";
@@ -14,7 +14,7 @@ const LAYOUT = { layerCount: 48, expertsPerToken: 8, expertCount: 128 };
 const GIVEN = 180;
 const SAMPLED = 100;
 const VERSION = 3;
-/** The least time of each part is shown: other programs of the machine only add to it. */
+/** The output shows the least time of each part, because other programs on the host only add to it. */
 const REPEATS = 7;
 
 function routesFrom(first: number, rowCount: number): Routes {
@@ -40,7 +40,7 @@ function makeTurns(count: number) {
   });
 }
 
-/** Processor time of all threads, garbage collection included, ms. */
+/** CPU time of all threads, garbage collection included, ms. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

@@ -10,7 +10,7 @@ import sys
 import threading
 
 lock = threading.Lock()
-# Ours alone: what the libraries print goes where errors go.
+# Keep stdout for our lines: redirect the libraries' prints to stderr.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 

@@ -1,5 +1,5 @@
-// What nothing can cost less than: bubblewrap and containers used bare, with one shell that stays and one process per
-// command, and the ways that others take to run a command in a container.
+// The floors of the bench: bubblewrap and containers used bare, with one resident shell and one process per command, and
+// the ways in which other products run a command in a container.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -13,7 +13,7 @@ const SYSTEM = [
   ...["--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev"],
 ];
 
-/** A program of this machine, with its output read and its end waited for. */
+/** Runs a local program, reads its output and waits for its end. */
 export async function runProgram([program = "", ...args]: readonly string[]): Promise<void> {
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
   child.stdout.resume();
@@ -31,7 +31,7 @@ export function plainShell(): Contender {
   };
 }
 
-/** An overlay over a folder, bubblewrap, and a shell that stays. */
+/** An overlay over a folder, bubblewrap, and a resident shell. */
 export function bareBubblewrap(): Contender {
   const folder = mkdtempSync(join(tmpdir(), "t1-floor-"));
   // In a mount namespace of its own, which ends with the shell; the overlay's upper folders lie in memory.
@@ -79,7 +79,7 @@ export async function dockerProgram(reference: string): Promise<Contender> {
   };
 }
 
-/** A shell that stays and says after each command that it has ended. */
+/** A resident shell that prints a line after each command ends. */
 async function shellBox([program = "", ...args]: readonly string[], stop: () => Promise<void>): Promise<Box> {
   const child: ChildProcess = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"] });
   const ended = once(child, "exit");
@@ -116,7 +116,7 @@ async function removeContainer(engine: Engine, id: string): Promise<void> {
   await engine.call("DELETE", `/containers/${id}?force=true`);
 }
 
-/** As a client of the Engine API does it: make it, start it, read its output to the end. */
+/** Runs an exec as a client of the Engine API does: create it, start it, read its output to the end. */
 async function engineExec(engine: Engine, container: string): Promise<void> {
   const asked = { Cmd: ["/bin/sh", "-c", "true"], AttachStdout: true, AttachStderr: true };
   const { value } = await engine.call("POST", `/containers/${container}/exec`, asked);

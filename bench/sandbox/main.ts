@@ -1,18 +1,18 @@
-// What sandboxes cost, beside what they cannot cost less than and beside what others take, all in one run: start, command,
-// terminal turn, sandboxes per minute, memory, real trials.
+// Measures our sandboxes beside the bare floors and beside other products, all in one run: start, command, terminal turn,
+// sandboxes per minute, memory, real trials.
 //
 //   npm run bench:sandbox -- [--image IMAGE] [--swe-rex PYTHON] [--harbor PYTHON] [--seconds N] [--at-once N,…] [--json]
 //                            [--tasks FOLDER [--images FILE] [--roots FOLDER] [--harbor-run COMMAND] [--rounds N]]
 //
 //   --image IMAGE      an image of the container engine with /bin/sh, sleep and, for Harbor, bash and tmux; without it
-//                      nothing of Docker is measured
+//                      the bench measures nothing of Docker
 //   --swe-rex PYTHON   a command line of a Python that has swe-rex (pip install swe-rex aiohttp)
 //   --harbor PYTHON    one that has harbor (pip install harbor), with docker and its compose plugin
 //   --seconds N        of each figure of sandboxes per minute (6)
 //   --at-once N,…      of these figures (1,8,32,128)
 //
 //   --tasks FOLDER     also real trials, of these tasks, whose docker_image is there and whose tests need no network
-//   --images FILE      what stands for their images on bubblewrap (docs/images.md)
+//   --images FILE      the images file for their images on bubblewrap (docs/images.md)
 //   --roots FOLDER     for the plain script: root file systems of the images, by the task's name
 //   --harbor-run COMMAND   a harbor program with its own arguments: "harbor run -p FOLDER"
 //   --rounds N         how often each task is played (2)
@@ -26,7 +26,7 @@ import { ownBubblewrap, ownDocker } from "./own.ts";
 import { harbor, sweRex } from "./python-boxes.ts";
 import { trialsPerMinute } from "./trials.ts";
 
-/** Before the first that counts, since a driver runs thousands: compilers have seen the code then. */
+/** Warm-up rounds before the first that counts: a driver runs thousands, so its code is compiled by then. */
 const WARM_UP = { rounds: 200, ms: 2_000 };
 const COMMAND_ROUNDS = 200;
 const START_ROUNDS = 25;
@@ -71,7 +71,7 @@ function summary(times: readonly number[]): Times | undefined {
   return times.length === 0 ? undefined : { p50: quantile(times, 0.5), p95: quantile(times, 0.95) };
 }
 
-/** In turns, so that what else the machine does meets all of them alike. */
+/** Measures contenders in turns, so other work of the host slows all of them alike. */
 async function latencies() {
   const starts = new Map<Contender, number[]>(contenders.map(one => [one, []]));
   const commands = new Map<Contender, number[]>(contenders.map(one => [one, []]));
@@ -82,8 +82,8 @@ async function latencies() {
     const until = performance.now() + WARM_UP.ms;
     for (let round = 0; round < WARM_UP.rounds && performance.now() < until; round++) await box.command();
   }
-  // In turns of as many as an episode has: after each single one of another, what that leaves behind to be ended would be
-  // all that the next one waits for.
+  // Each turn runs as many commands as an episode has. With single commands, each would mostly wait for the cleanup that
+  // the contender before it left behind.
   for (let round = 0; round < COMMAND_ROUNDS; round += COMMANDS_EACH)
     for (const [one, { command, turn }] of boxes) {
       for (let index = 0; index < COMMANDS_EACH; index++) commands.get(one)?.push(await timeMs(command));
@@ -105,7 +105,7 @@ async function latencies() {
   }));
 }
 
-/** Start, commands and stop, again and again by so many at once. */
+/** Starts a sandbox, runs commands and stops it, repeatedly by `atOnce` workers. */
 async function perMinute(one: Contender, atOnce: number) {
   const until = performance.now() + 1000 * Number(values.seconds);
   const cpuBefore = cpuMs();
@@ -128,9 +128,9 @@ async function perMinute(one: Contender, atOnce: number) {
   return { name: one.name, atOnce, ...result };
 }
 
-/** Of idle ones that have run a command, all processes of theirs and the growth of what drives them. */
+/** Memory of idle sandboxes that have run a command: all their processes and the growth of the driver's. */
 async function memory(one: Contender) {
-  // Only these are all below this process.
+  // Only these contenders run all their processes below this one.
   if (one.kind !== "bubblewrap") return undefined;
   const measure = (): number => memoryBelow(process.pid) + process.memoryUsage().rss;
   await (await one.create()).stop();
@@ -143,7 +143,7 @@ async function memory(one: Contender) {
 }
 
 const showTable = (title: string, heads: readonly string[], rows: readonly (readonly string[])[]): void => {
-  // As soon as it is there: an end before the last figure must not take the first ones along.
+  // Print each figure at once, so an abort before the last one does not lose the first ones.
   if (!values.json) process.stdout.write(`\n${title}\n${formatTable(heads, rows)}\n`);
 };
 const ms = (times: Times | undefined): string =>

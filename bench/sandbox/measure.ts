@@ -1,4 +1,4 @@
-// Times, processor time and memory, and how they are summed up.
+// Measures wall time, CPU time and memory, and sums them up.
 import { readdirSync, readFileSync } from "node:fs";
 
 /** sysconf(_SC_CLK_TCK), 100 on every Linux that Node runs on. */
@@ -15,7 +15,7 @@ export function quantile(values: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? Number.NaN;
 }
 
-/** CPU of this process and of its children that have ended, theirs included. */
+/** CPU time of this process and of all its descendants that have ended. */
 export function cpuMs(): number {
   const stat = readFileSync("/proc/self/stat", "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

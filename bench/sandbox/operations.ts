@@ -1,5 +1,5 @@
-// What else a grading does with a sandbox, one at a time: kill, put files in, take them out, list what was changed, carry
-// it into a clean one.
+// Times the other operations of a grading, one at a time: kill, put files in, take them out, list the changes, carry them
+// into a clean sandbox.
 import { createBubblewrapProvider } from "../../src/sandbox/bubblewrap/provider.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { timeMs } from "./measure.ts";

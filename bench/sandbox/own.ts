@@ -11,7 +11,7 @@ export function ownBubblewrap(): Contender {
 
 export async function ownDocker(reference: string): Promise<Contender> {
   const image = { kind: "docker", reference, files: [] } as const;
-  // Creation is paced for the sake of machines that do other things as well; here that would be all one sees.
+  // Providers limit the rate of creation so that a host can do other work; in the bench that limit would hide all else.
   const creation = { perSecond: 1_000, burst: 1_000 };
   return contender("t1 docker", "docker", await createDockerProvider({ creation }), image);
 }

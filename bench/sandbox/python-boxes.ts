@@ -1,4 +1,5 @@
-// Places of other products, by a Python that has them: a script of this folder drives them over lines of JSON.
+// Sandboxes of other products, run by a Python that has them installed: a script of this folder drives them over lines of
+// JSON.
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -9,7 +10,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** SWE-ReX on this machine (pip install swe-rex). @param python a command line that starts it */
+/** SWE-ReX, run locally (pip install swe-rex). @param python a command line that starts it */
 export function sweRex(python: string): Contender {
   return pythonBoxes({ name: "SWE-ReX local", kind: "none" }, python, "swe_rex.py");
 }
@@ -25,7 +26,7 @@ function pythonBoxes(
   script: string,
   ...args: readonly string[]
 ): Contender {
-  // As text, so that a Python inside another root needs no file of ours.
+  // Pass the script as text, so that a Python inside another root needs no file of ours.
   const program = ["boxes.py", script]
     .map(file => readFileSync(new URL(file, import.meta.url), "utf8"))
     .join("\n");

@@ -15,9 +15,9 @@ const AT_ONCE = [1, 2, 4, 8];
 export interface TrialOptions {
   /** Tasks in Harbor's format whose docker_image is there, and whose tests need no network. */
   readonly tasks: string;
-  /** What stands for these images on bubblewrap (docs/images.md). */
+  /** The images file for these images on bubblewrap (docs/images.md). */
   readonly images: string | undefined;
-  /** For the plain script, which is left out without: root file systems of the images, by the task's name. */
+  /** Root file systems of the images for the plain script, by the task's name. Without them the script is left out. */
   readonly roots: string | undefined;
   /** A harbor program with its own arguments, as `harbor run -p FOLDER`; left out without. */
   readonly harbor: string | undefined;
@@ -26,13 +26,13 @@ export interface TrialOptions {
   readonly rounds: number;
 }
 
-/** Heads and rows of a table: contenders, and their trials per minute by how many at once. */
+/** Heads and rows of a table: contenders, and their trials per minute by concurrency. */
 export interface TrialTable {
   readonly heads: readonly string[];
   readonly rows: readonly (readonly string[])[];
 }
 
-/** @param say hears of each figure as it comes */
+/** @param say is called with each figure as it comes */
 export async function trialsPerMinute(
   options: TrialOptions,
   say: (text: string) => void,
@@ -102,7 +102,7 @@ async function ours(
   };
 }
 
-/** No isolation of the tests from the agent, no limits, no record: what the work itself costs. */
+/** The cost of the work itself: the script has no isolation of the tests from the agent, no limits and no record. */
 function plainScript(folder: string, roots: string): Trials {
   const script = `set -e
 mount -t tmpfs none /mnt && mkdir /mnt/u /mnt/w /mnt/m
@@ -131,7 +131,7 @@ const HarborJob = z.object({
   }),
 });
 
-/** One job; the time is what it says itself, so that the start of its program does not count. */
+/** Runs one job and takes the time that it reports itself, so that the start of its program does not count. */
 function harbor(command: string, taskCount: number): Trials {
   return {
     name: "Harbor",
