@@ -1,13 +1,13 @@
-// Whether a program that only works, and serves nobody, is still at it: it touches a file, and the container's health
-// command, which is this file, looks how old that is.
-//   T1_HEARTBEAT    how the file's path begins; images say it. Elsewhere nobody looks, and /tmp is not ours alone
+// Tells if a program that answers no requests still makes progress: it touches a file, and the container's health command
+// (this file) checks the file's age.
+//   T1_HEARTBEAT    start of the file's path, set by our images. Without it there is no heartbeat: /tmp may be shared
 import { readlinkSync, statSync, writeFileSync } from "node:fs";
 
 const EVERY_MS = 10_000;
-/** A training step blocks its thread while it computes. */
-const PATIENCE_MS = 300_000;
+/** A heartbeat may be this old, because a training step blocks its thread while it computes. */
+const MAX_AGE_MS = 300_000;
 
-/** Until the process ends; keeps nothing alive. */
+/** Touches the file until the process ends, without keeping the process alive. */
 export function startHeartbeat(): void {
   const file = heartbeatFile();
   if (file === undefined) return;
@@ -16,7 +16,7 @@ export function startHeartbeat(): void {
   setInterval(beat, EVERY_MS).unref();
 }
 
-/** A container has a mount namespace of its own, also where it shares /tmp with others, and its health command is in it. */
+/** The path includes the mount namespace, which a container shares with its health command and nobody else. */
 function heartbeatFile(): string | undefined {
   const { T1_HEARTBEAT: start } = process.env;
   return start === undefined
@@ -30,5 +30,5 @@ function ageMs(file: string): number {
 
 if (import.meta.main) {
   const file = heartbeatFile();
-  process.exitCode = file !== undefined && ageMs(file) < PATIENCE_MS ? 0 : 1;
+  process.exitCode = file !== undefined && ageMs(file) < MAX_AGE_MS ? 0 : 1;
 }

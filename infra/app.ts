@@ -1,5 +1,5 @@
-// The CDK app. `npm run synth`; a deployment's config by `-c config=deployment.yaml`. Needs no AWS account: nothing is
-// looked up, and no Docker: functions are bundled by esbuild.
+// The CDK app. Run it by `npm run synth`, with a deployment's config by `-c config=deployment.yaml`. It needs no AWS
+// account, because it looks nothing up, and no Docker, because esbuild bundles the functions.
 import { App, Validations } from "aws-cdk-lib";
 import { readDeploymentConfig } from "./config.ts";
 import { SolutionsChecks } from "./nag.ts";

@@ -1,5 +1,5 @@
-// What a deployment can be: one schema, each key with its default and the reason for it. What a run can be is another
-// matter (src/config/run-config.ts): a deployment serves many runs.
+// The schema of a deployment's config: each key with its default and the reason for it. Settings of a run have a schema of
+// their own (src/config/run-config.ts), because a deployment serves many runs.
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { z } from "zod";

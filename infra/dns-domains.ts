@@ -20,7 +20,7 @@ export function dnsDomains({ name, network }: DeploymentConfig, region: string):
   return [...amazon, `*.${name}.internal`, ...allowed.map(domain => domain.replace(/^\./, "*."))];
 }
 
-/** Where the ECS agent of a training host connects to; Amazon numbers them. */
+/** The endpoints of the ECS agent of a training host; Amazon numbers them. */
 function agentEndpoints(kind: "a" | "t"): string[] {
   return Array.from({ length: 12 }, (_, index) => `ecs-${kind}-${index + 1}`);
 }

@@ -1,4 +1,4 @@
-// Names of the state machines: fixed, since machines start one another and themselves by them.
+// Names of the state machines. They are fixed, since the state machines start one another and themselves by name.
 import type { DeploymentConfig } from "./config.ts";
 
 export function machineNames({ name }: DeploymentConfig) {

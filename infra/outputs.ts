@@ -1,4 +1,4 @@
-// What `t1 … --stack NAME` reads of a deployment: outputs of the pipeline stack (src/deployment/deployment.ts).
+// Outputs of the pipeline stack, which `t1 … --stack NAME` reads (src/deployment/deployment.ts).
 import { CfnOutput, Stack } from "aws-cdk-lib";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { Shape } from "../src/planning/cost.ts";
@@ -37,14 +37,14 @@ export function shapeOf({ sandboxes, drivers, sampler, training }: DeploymentCon
   };
 }
 
-/** Of what stacks make; images and store are assumed, since what they hold is no setting. */
+/** Idle costs of the stacks' resources. The sizes of images and store are assumed, since no setting says them. */
 function standingOf(config: DeploymentConfig, region: string): Standing {
   return {
     endpointZones: 2 * config.network.zones,
     alarms: 8,
     dashboards: 1,
     hostedZones: 1,
-    // And the one name for everything else, which is refused.
+    // Add the one name for everything else, which the firewall refuses.
     firewallDomains: dnsDomains(config, region).length + 1,
     sweepsPerHour: 6,
     imageGb: 10,

@@ -1,7 +1,7 @@
 // Lines for CloudWatch.
 import type { StageServices } from "../src/stages/stage.ts";
 
-/** A function that runs elsewhere, as in tests, has no log: it throws what it has to say. */
+/** A function that runs outside Lambda, as in tests, has no log: its errors say everything. */
 const isInLambda = process.env.AWS_LAMBDA_FUNCTION_NAME !== undefined;
 
 export function logError(line: Readonly<Record<string, unknown>>): void {
@@ -13,8 +13,8 @@ export function logWarning(message: string): void {
 }
 
 /**
- * Writes metrics in CloudWatch's embedded format: a line of JSON in the log, which costs no request. Written for the run
- * and once more without it, since alarms are on all runs together and CloudWatch does not add up over dimensions.
+ * Writes metrics in CloudWatch's embedded format: a line of JSON in the log, which costs no request. It writes
+ * each metric with the run and once more without it, since alarms cover all runs and CloudWatch does not sum dimensions.
  */
 export const emitMetrics: StageServices["onMetrics"] = (metrics, run) => {
   if (!isInLambda) return;
@@ -32,6 +32,6 @@ export const emitMetrics: StageServices["onMetrics"] = (metrics, run) => {
     ...(run !== undefined && { run }),
     ...Object.fromEntries(Object.entries(metrics).map(([name, { value }]) => [name, value])),
   };
-  // console.log would wrap the line in the function's own log format, in which CloudWatch does not look for metrics.
+  // console.log would wrap the line in the function's own log format, where CloudWatch finds no metrics.
   process.stdout.write(`${JSON.stringify(line)}\n`);
 };

@@ -1,4 +1,4 @@
-// How a function ends that is not done in time, and how one that is.
+// A function answers in time, whether its stage is done or not.
 import { execFile } from "node:child_process";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { environment } from "../src/settings/environment.ts";
 import { type StageServices, stage } from "../src/stages/stage.ts";
 import { stageHandler } from "./stage-handler.ts";
 
-/** What is left for the answer, by which a stage ends earlier than Lambda. */
+/** A stage ends this much earlier than Lambda, so the answer can travel. */
 const EARLY_MS = 10_000;
 
 const context = (leftMs: number) =>
@@ -86,7 +86,7 @@ it("B53: after a stage that was done in time no timer is left: the process ends,
     process.on("unhandledRejection", () => process.exit(3));
     console.log(await handlerOf(async () => "done")({}, context));
     await handlerOf(async () => { throw new Error("broken") })({}, context).catch(() => {});
-    // Timers that are left would be told here; what holds the process open is what counts.
+    // This lists leftover timers; only those that hold the process open count.
     console.log(process.getActiveResourcesInfo().filter(name => name === "Timeout").length);
   `;
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {

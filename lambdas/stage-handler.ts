@@ -12,7 +12,7 @@ import { emitMetrics, logError, logWarning } from "./log.ts";
 
 type Run = (input: never, settings: never, services: never) => Promise<unknown>;
 type Settings<V extends Variables> = ReturnType<Environment<V>["fromEnvironment"]>;
-/** What a stage is given beside the services of every stage. */
+/** Services that one stage gets beside the services of every stage. */
 type More<R extends Run> = Omit<Parameters<R>[2], keyof StageServices>;
 type Opening<V extends Variables, R extends Run> = (settings: Settings<V>) => More<R>;
 
@@ -25,7 +25,7 @@ export function stageHandler<Output extends z.ZodType, V extends Variables, R ex
   return middy<unknown, z.output<Output>>({ timeoutEarlyInMillis: EARLY_MS, timeoutEarlyResponse: timedOut })
     .onError(async ({ error, event, context }) => {
       report(error, event, context);
-      // After the answer Lambda freezes the container: a later call finds what is not cleaned up by then
+      // After the answer Lambda freezes the container: a later call finds everything that is not cleaned up by then
       // (middyjs/middy#1240).
       await endOf(atWork.get(context));
     })
@@ -56,7 +56,7 @@ async function endOf(working: Promise<unknown> | undefined): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Time left for the answer to travel. If Lambda ended the function itself, its error would say nothing of the stage. */
+/** Time for the answer to travel. If Lambda ended the function itself, its error would say nothing about the stage. */
 const EARLY_MS = 10_000;
 
 function timedOut(): never {
@@ -78,7 +78,7 @@ function openedStore(): Promise<ObjectStore> {
   return store;
 }
 
-/** The log holds what the machine's history does not: the stack, and the event. */
+/** Logs the stack and the event, which the state machine's history does not hold. */
 function report(error: Error | null | undefined, event: unknown, context: Context): void {
   logError({
     message: error?.message,

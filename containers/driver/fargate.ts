@@ -1,4 +1,4 @@
-// Sandboxes on Fargate for a driver that is a task itself.
+// Opens sandboxes on Fargate for a driver that is an ECS task itself.
 import { ECSClient } from "@aws-sdk/client-ecs";
 import { z } from "zod";
 import { type Images, type PhaseNetwork, readImages } from "../../src/image/images-file.ts";
@@ -51,7 +51,7 @@ function networkOf(proxyUrl: string | undefined): Partial<Pick<Images, "agent" |
   if (proxyUrl === undefined) return {};
   const names = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"];
   const proxies = Object.fromEntries(names.map(name => [name, proxyUrl]));
-  // The proxy would refuse what a task serves to itself.
+  // Reach the task's own servers directly, because the proxy would refuse them.
   const loopback = "localhost,127.0.0.1,::1";
   const env = { ...proxies, no_proxy: loopback, NO_PROXY: loopback };
   const phase: PhaseNetwork = { network: "public", env };

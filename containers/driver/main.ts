@@ -67,15 +67,15 @@ async function main(): Promise<void> {
   }
 }
 
-/** Sandboxes of this machine. */
+/** Opens local sandboxes. */
 async function openHere(kind: SandboxKind, imagesFile: string | undefined) {
   const sandboxes = await openSandboxes(kind);
   return { sandboxes, images: imageServices(imagesFile, sandboxes) };
 }
 
 /**
- * Spot gives two minutes: sandboxes are ended, and what was not finished counts as not begun. Signals that follow the first
- * change nothing: a parent that is killed sends one for each of its threads.
+ * Stops the driver on a signal. Spot gives two minutes: the driver ends its sandboxes, and unfinished episodes count as not
+ * begun. Later signals change nothing, because a parent that is killed sends one for each of its threads.
  */
 function endEarly(
   deadlineSeconds: number,
@@ -104,7 +104,7 @@ function endEarly(
 try {
   await main();
 } catch (error) {
-  // What is under way breaks off while it is ended: not an error of its own.
+  // Work that fails while the driver stops it is no error of its own.
   await ending;
   process.exit(reportError(error, text => process.stderr.write(text)));
 }

@@ -1,4 +1,4 @@
-// Who samples for a driver: a server that all drivers share, or this process.
+// Opens a driver's sampler: a client of the server that all drivers share, or a sampler in this process.
 import { readModelConfig } from "../../src/model/checkpoint.ts";
 import { openStoredModel } from "../../src/model/model-folder.ts";
 import { OnnxSampler } from "../../src/sampler/onnx/onnx-sampler.ts";
@@ -6,14 +6,14 @@ import type { PolicyReference, Sampler } from "../../src/sampler/sampler.ts";
 import { SglangSampler } from "../../src/sampler/sglang/sglang-sampler.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 
-/** Parked caches of waiting episodes. */
+/** Memory for parked caches of waiting episodes. */
 const CACHE_BYTES = 1 << 29;
 
 export interface SamplerChoice {
-  /** Of a server in SGLang's format that loads policies by their keys in the store. */
+  /** URL of a server in SGLang's format that loads policies by their keys in the store. */
   readonly url: string | undefined;
   readonly key: string | undefined;
-  /** Of a sampler in this process. */
+  /** Threads of a sampler in this process. */
   readonly threads: number;
 }
 

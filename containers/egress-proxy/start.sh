@@ -1,5 +1,5 @@
 #!/bin/sh
-# Domains as squid has them: `example.org` for itself, `.example.org` for all below it too.
+# Domains in squid's form: `example.org` is the name itself, `.example.org` includes all names below it.
 set -eu
 : "${T1_ALLOWED_DOMAINS:?expected domains with commas, e.g. pypi.org,.pythonhosted.org}"
 printf '%s\n' "$T1_ALLOWED_DOMAINS" | tr , '\n' > /tmp/t1-allowed-domains

@@ -1,4 +1,4 @@
-// The sampler's health command: whether it answers.
+// The sampler's health command: it fails unless the sampler answers.
 import { answersHealth } from "../../src/sampler/serve/health.ts";
 
 const port = process.env.T1_PORT ?? "8000";

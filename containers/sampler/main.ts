@@ -1,5 +1,5 @@
-// The sampler's container: serves the policies of a store to drivers until SIGTERM, after which it answers what is
-// under way and ends.
+// The sampler's container serves the policies of a store to drivers until SIGTERM. Then it answers the open requests and
+// ends.
 
 import { InputError } from "../../src/failure/errors.ts";
 import { reportError } from "../../src/failure/report-error.ts";

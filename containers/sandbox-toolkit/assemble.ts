@@ -1,4 +1,4 @@
-// Makes the sandbox toolkit in a folder, for an image that carries it to machines without this repository.
+// Makes the sandbox toolkit in a folder, for an image that carries it to hosts without this repository.
 // Usage: node containers/sandbox-toolkit/assemble.ts FOLDER [x64|arm64]     prints the toolkit's path
 
 import { InputError } from "../../src/failure/errors.ts";

@@ -1,5 +1,5 @@
-// The trainer: trains on one closed iteration and ends. It writes when it is done, and the same bytes each time: ended
-// at any point it is simply run again.
+// The trainer trains on one closed iteration and ends. It writes when it is done, so a trainer that was ended at any point
+// can run again.
 
 import { FAILED_OR_STOPPED } from "../../src/failure/exit-code.ts";
 import { reportError } from "../../src/failure/report-error.ts";

@@ -1,4 +1,4 @@
-// Rules of cdk-nag that a part breaks on purpose, each with its reason.
+// Acknowledges the rules of cdk-nag that a construct breaks on purpose, each with its reason.
 import { Validations } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 

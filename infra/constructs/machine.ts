@@ -9,7 +9,7 @@ import { acknowledge } from "./acknowledge.ts";
 import { type PermissionContext, permissions } from "./permissions.ts";
 
 export interface MachineProps extends Omit<PermissionContext, "machineName"> {
-  /** Fixed: machines start one another, and themselves, by it. */
+  /** The name is fixed, because state machines start one another and themselves by it. */
   readonly name: string;
   readonly definition: Definition;
 }
@@ -33,7 +33,7 @@ export class Machine extends Construct {
       definitionBody: DefinitionBody.fromString(Stack.of(this).toJsonString(definition)),
       timeout: Duration.seconds(definition.TimeoutSeconds),
       role,
-      // Without inputs and outputs: what travels are keys, and a map of thousands of children would fill the log.
+      // Log no inputs and outputs: they are only keys, and a map of thousands of children would fill the log.
       logs: { destination: logs, level: LogLevel.ALL, includeExecutionData: false },
       tracingEnabled: true,
     });

@@ -1,6 +1,6 @@
-// What a machine's role may do, read from its definition: each integration brings the actions that AWS documents for
-// it. CDK's own task classes leave some out (batch:DescribeJobs, batch:TerminateJob, TagResource with tags) and give
-// ecs:StopTask on every task of the account.
+// Derives the permissions of a state machine's role from its definition: each integration brings the actions that AWS
+// documents for it. CDK's own task classes leave some out (batch:DescribeJobs, batch:TerminateJob, TagResource with tags)
+// and give ecs:StopTask on every task of the account.
 import { Aws } from "aws-cdk-lib";
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { Flowchart, MapState, TaskState } from "../state-machines/asl.ts";
@@ -17,7 +17,7 @@ export function permissions(chart: Flowchart, context: PermissionContext): Polic
   const found = [...walk(chart)].flatMap(state =>
     state.Type === "Map" ? mapPermissions(state, context) : taskPermissions(state, context),
   );
-  // Several states need the same; equal statements are written once.
+  // Several states need the same permissions; write equal statements once.
   return [
     ...new Map(found.map(statement => [JSON.stringify(statement.toStatementJson()), statement])).values(),
   ];
@@ -113,7 +113,7 @@ function mapPermissions({ Label, ResultWriter }: MapState, { machineName, bucket
   ];
 }
 
-/** The rule by which Step Functions hears of the end of what a `.sync` state waits for. */
+/** The EventBridge rule that tells Step Functions when the task or job of a `.sync` state has ended. */
 function managedRule(name: string): PolicyStatement {
   return allow(
     ["events:PutTargets", "events:PutRule", "events:DescribeRule"],

@@ -1,5 +1,5 @@
-// A container that serves the VPC under a private name: in the public subnets, for it has to reach out, and let in by its
-// security group alone.
+// A container that serves the VPC under a private name. It stands in the public subnets because it has to reach out; only
+// its security group decides who may reach it.
 import { Duration, RemovalPolicy } from "aws-cdk-lib";
 import type { ISecurityGroup } from "aws-cdk-lib/aws-ec2";
 import type { IRepository } from "aws-cdk-lib/aws-ecr";
@@ -20,9 +20,9 @@ import type { Construct } from "constructs";
 import type { NetworkStack } from "../stacks/network.ts";
 
 export interface PrivateServiceProps {
-  /** Of task family and service. */
+  /** Name of the task family and the service. */
   readonly serviceName: string;
-  /** Of the container, its log, and in the private zone. */
+  /** Name of the container and its log, and the name in the private zone. */
   readonly name: string;
   readonly port: number;
   readonly image: IRepository;

@@ -26,7 +26,7 @@ export interface StageFunctionProps {
   readonly memoryMiB: number;
   readonly environment: Readonly<Record<string, string>>;
   readonly permissions: readonly PolicyStatement[];
-  /** Why its role needs wildcards beyond keys of the store. */
+  /** The reason why its role needs wildcards beyond keys of the store. */
   readonly wildcards?: string;
   readonly temporaryGiB?: number;
 }
@@ -93,7 +93,7 @@ export const BUNDLE_OPTIONS: BuildOptions = {
   target: "node24",
   format: "esm",
   minify: true,
-  // Packages of the AWS SDK have a form from which unused parts can be left out; by default Node's older one is taken.
+  // Take the ES modules of the AWS SDK, from which esbuild can drop unused parts; its default is Node's CommonJS form.
   mainFields: ["module", "main"],
   alias: { zod: join(import.meta.dirname, "zod-in-english.mjs") },
   sourcemap: false,

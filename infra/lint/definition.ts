@@ -1,5 +1,5 @@
-// What neither the type checker, nor CDK, nor AWS's own validation finds in a definition before it runs. Rules over
-// plain JSON, as it is deployed; each has a planted violation in its test.
+// Finds faults in a definition that neither the type checker, nor CDK, nor AWS's own validation finds before it runs. The
+// rules read the deployed JSON; each has a planted violation in its test.
 import jsonata from "jsonata";
 import { type ErrorSource, sourceOf } from "../../src/failure/machine-errors.ts";
 
@@ -12,7 +12,7 @@ export interface Problem {
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 type Fields = { readonly [key: string]: Json };
 
-/** What the machines may use: each is known to the permissions of roles and to the runner on a laptop. */
+/** Integrations that state machines may use: the permissions of roles and the local runner both know each of them. */
 const INTEGRATIONS: Readonly<Record<string, ErrorSource>> = {
   "lambda:invoke": "lambda",
   "ecs:runTask.sync": "ecs",
@@ -21,7 +21,7 @@ const INTEGRATIONS: Readonly<Record<string, ErrorSource>> = {
   "states:startExecution.sync:2": "execution",
 };
 
-/** Fields of JSONPath states: CDK writes them into JSONata states without a word. */
+/** Fields of JSONPath states: CDK writes them into JSONata states without a warning. */
 const JSONPATH_FIELDS = [
   "Parameters",
   "InputPath",

@@ -1,5 +1,5 @@
-// What CloudFormation takes without a word and AWS then runs wrongly, or never. Rules over templates, as they are
-// deployed; each has a planted violation in its test.
+// Finds faults in a template that CloudFormation accepts without a warning and AWS then runs wrongly, or never. The rules
+// read the deployed templates; each has a planted violation in its test.
 import { z } from "zod";
 import type { Problem } from "./definition.ts";
 
@@ -7,10 +7,10 @@ export interface TemplateJson {
   readonly Resources: Readonly<Record<string, { readonly Type: string; readonly Properties?: unknown }>>;
 }
 
-/** Whether it is set is all that is asked. */
+/** The rules only ask if this property is set. */
 const Setting = z.unknown().optional();
 
-// Of the properties of a kind of resource, those that a rule looks at; a template that has them otherwise is refused.
+// The schema of each kind of resource has only the properties that a rule reads; others pass unchecked.
 const TaskDefinition = z.looseObject({
   Family: z.string(),
   TaskRoleArn: Setting,
@@ -46,7 +46,7 @@ const JobDefinition = z.looseObject({
 });
 
 /**
- * @param sandboxFamily how families of sandboxes begin
+ * @param sandboxFamily prefix of the families of sandboxes
  * @throws ZodError for properties that are not of their kind
  */
 export function lintTemplate(template: TemplateJson, sandboxFamily: string): Problem[] {

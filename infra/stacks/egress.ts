@@ -23,7 +23,7 @@ export class EgressStack extends Stack {
     const { config, domains, network, images, sandboxes } = props;
     const { definition } = addPrivateService(this, {
       serviceName: `${config.name}-egress-proxy`,
-      // Its log says who asked for what, refused names included.
+      // The proxy's log has every request with its sender, refused names included.
       name: "proxy",
       port: PROXY_PORT,
       image: images.own["egress-proxy"],

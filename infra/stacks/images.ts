@@ -1,5 +1,5 @@
-// Where images lie and how they are made. Nothing pulls from a public registry at run time: task images are built, and
-// public ones copied (a context of one FROM line), ahead of time by CodeBuild.
+// The repositories of images and the project that builds them. Nothing pulls from a public registry at run time: CodeBuild
+// builds task images, and copies public ones (a context of one FROM line), ahead of time.
 import { Aws, Duration, RemovalPolicy, Stack, type StackProps } from "aws-cdk-lib";
 import { BuildSpec, ComputeType, LinuxBuildImage, Project } from "aws-cdk-lib/aws-codebuild";
 import { Repository, TagMutability, TagStatus } from "aws-cdk-lib/aws-ecr";
@@ -11,13 +11,13 @@ import type { DeploymentConfig } from "../config.ts";
 import { acknowledge } from "../constructs/acknowledge.ts";
 import { allow } from "../constructs/permissions.ts";
 
-/** Images of ours. */
+/** Our own images. */
 const OWN_IMAGES = ["driver", "sampler", "trainer", "sandbox-toolkit", "egress-proxy"] as const;
 export type OwnImage = (typeof OWN_IMAGES)[number];
 
 export class ImagesStack extends Stack {
   readonly own: Readonly<Record<OwnImage, Repository>>;
-  /** Sandbox images, tagged by the hash of what they are built from. */
+  /** Sandbox images, tagged by the hash of their build context. */
   readonly tasks: Repository;
   readonly build: Project;
 
@@ -46,9 +46,9 @@ export class ImagesStack extends Stack {
       store,
       [
         'aws s3 cp "$T1_CONTEXT" context.tar && mkdir context && tar -xf context.tar -C context',
-        // Tags of task images are hashes of their contexts: what is there already is the same.
+        // Tags of task images are hashes of their contexts, so an image that exists is the same.
         'docker manifest inspect "$T1_IMAGE" > found 2>&1 || { docker build --tag "$T1_IMAGE" --file "context/$T1_DOCKERFILE" context && docker push "$T1_IMAGE"; }',
-        // What runs it on Fargate starts our daemon in place of its entry point, and has to know that.
+        // On Fargate our daemon starts in place of the image's entry point, and has to know that entry point.
         'docker image inspect "$T1_IMAGE" > found 2>&1 || docker pull --quiet "$T1_IMAGE"',
         "docker image inspect --format '{{json .Config}}' \"$T1_IMAGE\" > config.json",
         'aws s3 cp config.json "$T1_CONFIG"',
@@ -64,7 +64,7 @@ export class ImagesStack extends Stack {
     const role = new Role(this, `${name}Role`, {
       assumedBy: new ServicePrincipal("codebuild.amazonaws.com"),
     });
-    // Given as a managed policy, so that CDK adds none of its own wider statements.
+    // Pass a managed policy, so that CDK adds none of its own wider statements.
     role.addManagedPolicy(
       new ManagedPolicy(this, `${name}Policy`, {
         statements: [

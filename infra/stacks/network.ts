@@ -37,14 +37,14 @@ export interface NetworkProps extends StackProps {
 export const SAMPLER_PORT = 8000;
 export const PROXY_PORT = 3128;
 
-/** Who may speak to whom is said by these groups alone. */
+/** Only these security groups decide which parts may talk to each other. */
 export interface Groups {
   readonly sandbox: SecurityGroup;
   readonly driver: SecurityGroup;
   readonly sampler: SecurityGroup;
   readonly trainer: SecurityGroup;
   readonly endpoints: SecurityGroup;
-  /** With the proxy profile only: the proxy, and what a sandbox has beside its own group when its task may use it. */
+  /** With the proxy profile only: the proxy's group, and the second group of sandboxes whose tasks may use the proxy. */
   readonly egress: { readonly proxy: SecurityGroup; readonly networked: SecurityGroup } | undefined;
 }
 
@@ -62,7 +62,7 @@ export class NetworkStack extends Stack {
       ipAddresses: IpAddresses.cidr(cidr),
       maxAzs: zones,
       natGateways: 0,
-      // Would add a function that edits the default group; nothing of ours is in that group.
+      // true would add a function that edits the default group; nothing of ours is in that group.
       restrictDefaultSecurityGroup: false,
       subnetConfiguration: [
         { name: "Sandbox", subnetType: SubnetType.PRIVATE_ISOLATED, cidrMask: sandboxMask },
@@ -84,7 +84,7 @@ export class NetworkStack extends Stack {
     this.#filterDns(config);
   }
 
-  /** Free, and the way by which image layers reach sandboxes. It reaches our bucket and ECR's layers, no other. */
+  /** The S3 gateway endpoint is free and brings image layers to sandboxes. It reaches only our bucket and ECR's layers. */
   #reachS3(store: IBucket): void {
     const endpoint = new GatewayVpcEndpoint(this, "S3", {
       vpc: this.vpc,
@@ -131,7 +131,7 @@ export class NetworkStack extends Stack {
     sandbox.addEgressRule(endpoints, Port.tcp(443), "image manifests");
     // Layers come from S3. The subnets route nowhere but to its gateway endpoint, and no other group lets sandboxes in.
     sandbox.addEgressRule(Peer.anyIpv4(), Port.tcp(443), "image layers, by the gateway endpoint");
-    // Their private names hold in the whole VPC: what else pulls images comes this way as well.
+    // Their private names hold in the whole VPC, so everything else that pulls images uses these endpoints as well.
     for (const client of [sandbox, driver, sampler, trainer])
       endpoints.addIngressRule(client, Port.tcp(443), "image manifests");
     sampler.addIngressRule(driver, Port.tcp(SAMPLER_PORT), "drivers ask for tokens");
@@ -156,7 +156,7 @@ export class NetworkStack extends Stack {
           priority: 100,
           action: "ALLOW",
           firewallDomainListId: list("KnownDomains", dnsDomains(config, Aws.REGION)),
-          // Or an allowed name's own alias would be refused.
+          // Otherwise the firewall would refuse an allowed name's own alias.
           firewallDomainRedirectionAction: "TRUST_REDIRECTION_DOMAIN",
         },
         {

@@ -1,4 +1,4 @@
-// What an operator looks at: one dashboard, alarms that say where their runbook is, and a budget.
+// The operator's dashboard, alarms that name their heading in the runbook, and a budget.
 import { Duration, Stack, type StackProps } from "aws-cdk-lib";
 import { CfnBudget } from "aws-cdk-lib/aws-budgets";
 import {
@@ -25,7 +25,7 @@ export interface ObservabilityProps extends StackProps {
   readonly pipeline: PipelineStack;
 }
 
-/** Where alarms point to: the heading of an alarm is its name. A test checks that each is there. */
+/** The runbook that alarms point to: the heading of an alarm is its name. A test checks that each heading exists. */
 const RUNBOOK = "docs/operate.md";
 
 export class ObservabilityStack extends Stack {
@@ -157,7 +157,7 @@ export class ObservabilityStack extends Stack {
             width: 24,
           }),
         ],
-        // A falling reward and a rising share of failures look alike in a learning curve: they stand side by side.
+        // Show reward and share of failures side by side: a fall of one and a rise of the other look alike in a curve.
         [
           graph("Reward of closed iterations", [ours("MeanReward", "Average")]),
           graph("Share of infrastructure failures", [ours("InfrastructureFailureShare", "Maximum")]),
@@ -185,7 +185,7 @@ export class ObservabilityStack extends Stack {
     });
   }
 
-  /** A notice, not a brake: AWS knows costs half a day later. The brake is the budget of a run. */
+  /** The AWS budget only notifies, because AWS knows costs half a day later. The budget of a run is the brake. */
   #budget({ name, budget }: DeploymentConfig): void {
     const { monthlyUsd, mail } = budget;
     if (monthlyUsd === undefined || mail === undefined) return;

@@ -95,7 +95,7 @@ export class PipelineStack extends Stack {
         container: DRIVER_CONTAINER,
         subnets: network.publicSubnets.map(subnet => subnet.subnetId),
         securityGroup: network.groups.driver.securityGroupId,
-        // Half an hour for the image, for ending sandboxes and for the last writes.
+        // Add half an hour for pulling the image, for ending sandboxes and for the last writes.
         timeoutSeconds: hours(drivers.maxHours) + 1800,
         spot: config.sandboxes.spot,
       },
@@ -103,7 +103,7 @@ export class PipelineStack extends Stack {
         jobDefinition: training.jobDefinitionName,
         onDemandQueueArn: training.onDemandQueue.attrJobQueueArn,
         ...(training.spotQueue !== undefined && { spotQueueArn: training.spotQueue.attrJobQueueArn }),
-        // Above Batch's own limit of all attempts, and the wait for a machine.
+        // Stay above Batch's own limit of all attempts and the wait for an instance.
         timeoutSeconds: hours(config.training.maxHours * 2) + config.training.waitMinutes * 60,
       },
       rollouts: {

@@ -1,5 +1,5 @@
-// The interface endpoints by which sandboxes pull images: the dearest thing of a deployment that does nothing. A stack
-// of its own, so that it can be destroyed between runs and deployed again in minutes, alone.
+// The interface endpoints by which sandboxes pull images: the dearest part of an idle deployment. They are a stack of
+// their own, so that you can destroy it between runs and deploy it again in minutes.
 import { Stack, type StackProps } from "aws-cdk-lib";
 import { InterfaceVpcEndpoint, InterfaceVpcEndpointAwsService } from "aws-cdk-lib/aws-ec2";
 import type { Construct } from "constructs";

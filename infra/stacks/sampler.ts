@@ -1,5 +1,5 @@
-// The served ONNX sampler: a service that stands at no tasks until a run needs it (the prepare stage) and again when
-// none is at work (the sweeper).
+// The served ONNX sampler: a service with no tasks until the prepare stage of a run starts it; the sweeper scales it to
+// none again when no run is in progress.
 import { Duration, Stack, type StackProps } from "aws-cdk-lib";
 import type { CfnService } from "aws-cdk-lib/aws-ecs";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";

@@ -1,4 +1,5 @@
-// Where episodes act: a cluster, the driver's task definition, the sandbox's, and who looks after what is left over.
+// The cluster of drivers and sandboxes: the driver's task definition, the sandboxes' roles, and the sweeper that ends
+// leftover tasks.
 import { Duration, RemovalPolicy, Stack, type StackProps } from "aws-cdk-lib";
 import {
   CfnTaskDefinition,
@@ -77,7 +78,7 @@ export class SandboxesStack extends Stack {
     this.stopRecorder = this.#stopRecorder(config, store);
   }
 
-  /** Pulls the two images of a sandbox. Its credentials are ECS's own: no container is given them. */
+  /** The role with which ECS pulls the two images of a sandbox. Only ECS has its credentials, no container gets them. */
   #sandboxRole({ tasks, own }: ImagesStack): Role {
     const role = new Role(this, "SandboxExecutionRole", {
       assumedBy: new ServicePrincipal("ecs-tasks.amazonaws.com"),
@@ -119,7 +120,7 @@ export class SandboxesStack extends Stack {
       allow(["ecs:StopTask", "ecs:DescribeTasks"], [tasks], inCluster),
       allow(["ecs:ListTasks"], ["*"], inCluster), // names a container instance, which Fargate has none of
       allow(["ecs:TagResource"], [tasks], { StringEquals: { "ecs:CreateAction": "RunTask" } }),
-      // The one role it may hand to a sandbox; with it in place of a task role nothing could be done but pull images.
+      // A driver may pass only this role to a sandbox; even as a task role it would only allow pulling images.
       allow(["iam:PassRole"], [this.sandboxExecutionRole.roleArn], {
         StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" },
       }),
@@ -142,7 +143,7 @@ export class SandboxesStack extends Stack {
         interval: Duration.seconds(30),
         startPeriod: Duration.seconds(60),
       },
-      // Ends sandboxes and flushes on SIGTERM; Spot gives two minutes.
+      // On SIGTERM the driver ends its sandboxes and flushes; Spot gives two minutes.
       stopTimeout: Duration.seconds(120),
       readonlyRootFilesystem: false,
       environment: {
@@ -185,7 +186,7 @@ export class SandboxesStack extends Stack {
     return definition;
   }
 
-  /** Ends what outlived every other limit, and scales the sampler to nothing when no run is at work. */
+  /** The sweeper ends tasks that outlived every other limit, and scales the sampler to none when no run is in progress. */
   #sweeper(config: DeploymentConfig, store: IBucket): StageFunction {
     const { run, evaluation } = machineNames(config);
     const inCluster = { ArnEquals: { "ecs:cluster": this.cluster.clusterArn } };
@@ -222,7 +223,7 @@ export class SandboxesStack extends Stack {
     return sweeper;
   }
 
-  /** ECS forgets why a task stopped after about an hour. */
+  /** Records why tasks stopped, because ECS forgets that after about an hour. */
   #stopRecorder(config: DeploymentConfig, store: IBucket): StageFunction {
     const recorder = new StageFunction(this, "StopRecorder", {
       handler: "stop-recorder",

@@ -35,7 +35,7 @@ export class StorageStack extends Stack {
       removalPolicy: retain ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
       serverAccessLogsBucket: this.logs,
       serverAccessLogsPrefix: "store-access/",
-      // Objects are written once or by compare-and-swap, so older versions would only be paid for.
+      // Objects are written once or by compare-and-swap, so older versions would only cost money.
       versioned: false,
       transitionDefaultMinimumObjectSize: TransitionDefaultMinimumObjectSize.ALL_STORAGE_CLASSES_128_K,
       lifecycleRules: [

@@ -1,5 +1,5 @@
-// Where policies are trained: Batch on GPU instances, Spot and on-demand in a queue each, so that the state machine can
-// move from one to the other. One node per job; jobs over several nodes and the distributed engine come later.
+// Trains policies on Batch with GPU instances. Spot and on-demand have a queue each, so that the state machine can move
+// from one to the other. A job has one node; jobs over several nodes and the distributed engine come later.
 import { Duration, RemovalPolicy, Size, Stack, type StackProps } from "aws-cdk-lib";
 import {
   Action,
@@ -85,7 +85,7 @@ export class TrainingStack extends Stack {
     const name = market === "spot" ? "Spot" : "OnDemand";
     const environment = new CfnComputeEnvironment(this, `${name}Hosts`, {
       type: "MANAGED",
-      // No name: what cannot be changed in place is replaced, and a fixed name would be in its own way.
+      // Give no name: CloudFormation replaces an environment that it cannot change, and a fixed name would collide.
       replaceComputeEnvironment: false,
       updatePolicy: { terminateJobsOnUpdate: false, jobExecutionTimeoutMinutes: 60 },
       computeResources: {
@@ -110,7 +110,7 @@ export class TrainingStack extends Stack {
       jobQueueName: `${config.name}-train-${market}`,
       priority: 1,
       computeEnvironmentOrder: [{ order: 1, computeEnvironment: environment.attrComputeEnvironmentArn }],
-      // A job that can never start would wait for ever, shown as running.
+      // Without this a job that can never start would wait forever, shown as running.
       jobStateTimeLimitActions: RUNNABLE_REASONS.map(reason => ({
         action: "CANCEL",
         state: "RUNNABLE",
@@ -135,7 +135,7 @@ export class TrainingStack extends Stack {
       propagateTags: true,
       timeout: Duration.hours(training.maxHours),
       retryAttempts: ATTEMPTS,
-      // Only what the host did is tried again; the state machine sees the rest at once.
+      // Batch retries only losses of the host; the state machine sees all other ends at once.
       retryStrategies: [
         RetryStrategy.of(Action.RETRY, Reason.SPOT_INSTANCE_RECLAIMED),
         RetryStrategy.of(Action.EXIT, Reason.custom({ onReason: "*" })),
@@ -151,7 +151,7 @@ export class TrainingStack extends Stack {
         }),
         environment: TRAINER_SETTINGS.toEnvironment({
           storeUrl: `s3://${store.bucketName}`,
-          // As many threads as the job has processors: another number would give other bytes (decision 0003).
+          // Use as many threads as the job has vCPUs: another number would give other bytes (decision 0003).
           threads: training.vcpus,
           device: "cuda",
         }),
@@ -179,7 +179,7 @@ interface Host {
   readonly template: CfnLaunchTemplate;
 }
 
-/** What Batch can say of a job that waits. */
+/** The reasons that Batch reports for a waiting job. */
 const RUNNABLE_REASONS = [
   "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
   "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",

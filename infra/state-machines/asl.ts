@@ -1,5 +1,5 @@
 // Amazon States Language, as far as our machines use it: JSONata only. Fields of JSONPath states do not exist here, so
-// they cannot be written by mistake (CDK emits them into JSONata states without a word).
+// nobody can write them by mistake (CDK emits them into JSONata states without a warning).
 import type { MachineErrorName } from "../../src/failure/machine-errors.ts";
 
 /** JSON with JSONata in `{% … %}` strings; CDK tokens are strings too. */

@@ -1,5 +1,5 @@
-// A machine as a Mermaid state diagram, which GitHub and editors draw. Made from the definition; the page in docs/ is
-// compared with it by a test.
+// Draws a state machine as a Mermaid diagram, which GitHub and editors render. A test compares the page in docs/ with the
+// drawing made from the definition.
 import type { Catcher, Flowchart, State } from "./asl.ts";
 
 /** @returns lines of a `stateDiagram-v2` */
@@ -17,7 +17,7 @@ function drawChart({ StartAt, States }: Flowchart): string[] {
   ];
 }
 
-/** What a state consists of: branches side by side, children of a Map with their concurrency. */
+/** Draws the inside of a state: branches side by side, children of a Map with their concurrency. */
 function drawInside(name: string, state: State): string[] {
   if (state.Type === "Map")
     return composite(name, `${name}: at most ${state.MaxConcurrency} shards at once`, [state.ItemProcessor]);
@@ -54,7 +54,7 @@ function integration(resource: string): string {
   return resource.split(":::").at(-1)?.replace(/:2$/, "").replace(":", " ") ?? resource;
 }
 
-/** Without the brackets of JSONata; a colon would end the label. */
+/** Strips the brackets of JSONata, and colons, because a colon would end the label. */
 function expression(condition: string): string {
   return condition.replace(/^\{%\s*|\s*%\}$/g, "").replaceAll(":", " ");
 }

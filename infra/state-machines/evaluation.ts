@@ -1,12 +1,12 @@
-// An evaluation: the same as an iteration up to the closed list, then rates with intervals.
+// An evaluation does the same as an iteration up to the closed list, then computes rates with intervals.
 import { EVALUATION } from "../../src/stages/iteration.ts";
 import { type Definition, inOrder } from "./asl.ts";
 import type { Parts } from "./parts.ts";
 import { statesOf } from "./steps.ts";
 
 /**
- * Input: `{ run, evaluation, version }`, and `pool: { folder, episodes }` where it is not the run's own evaluation: any
- * pool, so many episodes per task. Safe to start again.
+ * Input: `{ run, evaluation, version }`, and `pool: { folder, episodes }` for an evaluation on another pool than the run's
+ * own, with the number of episodes per task. Safe to start again.
  */
 export function evaluationMachine(parts: Parts): Definition {
   return {
@@ -23,7 +23,7 @@ export function evaluationMachine(parts: Parts): Definition {
           pool: "{% $exists($states.input.pool) ? $states.input.pool : null %}",
         },
       },
-      // The last step ends the machine: nothing leads past it.
+      // The last step ends the state machine, so no state follows it.
       ...statesOf(EVALUATION, { parts, suffix: "", next: "Done" }),
     }),
   };

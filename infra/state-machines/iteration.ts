@@ -1,10 +1,10 @@
-// The machine of one iteration; src/stages/iteration.ts is the order of its work.
+// The state machine of one iteration; src/stages/iteration.ts holds the order of its steps.
 import { ITERATION } from "../../src/stages/iteration.ts";
 import { type Definition, inOrder } from "./asl.ts";
 import type { Parts } from "./parts.ts";
 import { statesOf } from "./steps.ts";
 
-/** Input: `{ run, iteration, overlap, last }`. Safe to start again: every stage keeps what is there. */
+/** Input: `{ run, iteration, overlap, last }`. Safe to start again: every stage keeps the objects that exist. */
 export function iterationMachine(parts: Parts): Definition {
   return {
     QueryLanguage: "JSONata",

@@ -1,4 +1,4 @@
-// What the machines are made of: names and ARNs of the deployed parts, and the limits of the deployment.
+// Parameters of the state machines: names and ARNs of the deployed parts, and the limits of the deployment.
 
 import type { StageName } from "../../src/stages/step.ts";
 
@@ -16,12 +16,12 @@ export interface Parts {
   readonly stages: Readonly<Record<StageName, Stage>>;
   readonly driver: {
     readonly clusterArn: string;
-    /** Family, not revision: a deployment ends the old revision, and a run under way has to go on. */
+    /** Family, not revision: a deployment ends the old revision, and a run in progress has to go on. */
     readonly family: string;
     readonly container: string;
     readonly subnets: readonly string[];
     readonly securityGroup: string;
-    /** Above the driver's own limit, so that it can end its sandboxes and write what it has. */
+    /** Above the driver's own limit, so that it can end its sandboxes and write its results. */
     readonly timeoutSeconds: number;
     /** Try Spot first. */
     readonly spot: boolean;
@@ -29,12 +29,12 @@ export interface Parts {
   readonly training: {
     readonly jobDefinition: string;
     readonly onDemandQueueArn: string;
-    /** Tried first when there is one. */
+    /** The Spot queue, which is tried first when there is one. */
     readonly spotQueueArn?: string;
     readonly timeoutSeconds: number;
   };
   readonly rollouts: {
-    /** Drivers at work at once. */
+    /** Concurrency limit of drivers. */
     readonly maxConcurrency: number;
     readonly toleratedFailurePercentage: number;
   };
@@ -42,7 +42,7 @@ export interface Parts {
     readonly runSeconds: number;
     readonly iterationSeconds: number;
     readonly evaluationSeconds: number;
-    /** After these a new execution takes over: a history ends at 25,000 events. */
+    /** A new execution takes over after this many iterations: a history ends at 25,000 events. */
     readonly iterationsPerExecution: number;
   };
   readonly machines: {

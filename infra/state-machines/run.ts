@@ -1,16 +1,16 @@
-// A run with any algorithm: iteration after iteration from wherever the run's state stands, each as
-// an execution of its own, so that this history grows by few events. What to do next is read from the store each time:
-// a machine that was stopped, failed or replaced goes on by being started again.
+// The state machine of a run with any algorithm. It starts one iteration after another, each as an execution of its own,
+// so that this history grows by few events. It reads from the store what to do next each time: to go on after a stop, a
+// failure or an upgrade, start it again.
 import { type Definition, inOrder } from "./asl.ts";
 import type { Parts } from "./parts.ts";
 import { execution, fail, handOver, stage } from "./tasks.ts";
 
 /**
  * Input: `{ run }`, and where wanted
- * - `from: { run, version?, critic?: { run, version? } }`: the run is made anew, with the settings of another run, from
- *   one of its checkpoints, and with the critic of a warm-up;
+ * - `from: { run, version?, critic?: { run, version? } }`: the run starts from a checkpoint of another run, with that
+ *   run's settings and with the critic of a warm-up;
  * - `overlap`: one-step asynchrony;
- * - `budgetUsd`: no iteration is begun once this much is spent;
+ * - `budgetUsd`: the run begins no iteration once it has spent this much;
  * - `session`, `generation`: part of the names of executions. A resumed run takes a new session.
  */
 export function runMachine(parts: Parts): Definition {
@@ -97,7 +97,7 @@ export function runMachine(parts: Parts): Definition {
             budgetUsd: "{% $budgetUsd %}",
           },
           {
-            // Refused where the same step was made before: the one that was started then goes on.
+            // Step Functions refuses a name that the same step used before: the execution started then goes on.
             Catch: [{ ErrorEquals: ["StepFunctions.ExecutionAlreadyExistsException"], Next: "HandedOver" }],
           },
         ),

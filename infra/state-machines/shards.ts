@@ -3,7 +3,7 @@ import { inOrder, type MapState } from "./asl.ts";
 import type { Parts } from "./parts.ts";
 import { caught, fail, runDriver, unlessOurFault } from "./tasks.ts";
 
-/** @param plan variable that keeps what was planned @param suffix ends every state's name */
+/** @param plan variable that holds the plan @param suffix of every state's name */
 export function shards(parts: Parts, plan: string, suffix: string): MapState {
   const { partition, bucket } = parts;
   return {
@@ -17,7 +17,7 @@ export function shards(parts: Parts, plan: string, suffix: string): MapState {
       Arguments: { Bucket: bucket, Key: `{% ${plan}.shardsKey %}` },
     },
     MaxConcurrency: parts.rollouts.maxConcurrency,
-    // Shards that fail are repeated or recorded as failures by later stages, which decide if enough is left.
+    // Later stages repeat failed shards or record them as failures, and decide if enough episodes are left.
     ToleratedFailurePercentage: parts.rollouts.toleratedFailurePercentage,
     ItemProcessor: {
       ProcessorConfig: { Mode: "DISTRIBUTED", ExecutionType: "STANDARD" },
@@ -31,7 +31,7 @@ export function shards(parts: Parts, plan: string, suffix: string): MapState {
   };
 }
 
-/** Spot first, on demand after an interruption. Finished episodes stay: the second driver plays the rest. */
+/** Plays a shard on Spot first, on demand after an interruption. The second driver plays only unfinished episodes. */
 function shard(parts: Parts, suffix: string) {
   const named = (name: string): string => `${name}${suffix}`;
   const small = { Output: { shard: "{% $states.input.shard %}" } };

@@ -1,4 +1,4 @@
-// Steps of src/stages/iteration.ts as states of a machine, in their order.
+// Turns the steps of src/stages/iteration.ts into states of a state machine, in their order.
 
 import type { StateName } from "../../src/stages/states.ts";
 import type { Call, Evaluate, Expressions, ForEachShard, Step, Together } from "../../src/stages/step.ts";
@@ -12,15 +12,15 @@ type States = Record<string, State>;
 
 interface Place {
   readonly parts: Parts;
-  /** Ends the name of every state: names are unique in a whole machine. */
+  /** Suffix of every state's name: names are unique in a whole state machine. */
   readonly suffix: "" | "Ahead";
-  /** State to go on with after the last step. */
+  /** Next state after the last step. */
   readonly next: StateName;
-  /** State for every failure; without one, a failure fails the machine. */
+  /** State that catches every failure; without it a failure fails the state machine. */
   readonly onFailure?: StateName;
 }
 
-/** @returns states, of which each goes on to the one that is written next where it names no other */
+/** @returns states in their order; a state that names no successor goes on to the next one */
 export function statesOf(steps: readonly Step[], place: Place): States {
   return steps.reduceRight<{ readonly states: States; readonly next: string }>(
     (following, step) => {
@@ -39,8 +39,8 @@ function stateOf(step: Step, next: string, place: Place): States {
 }
 
 /**
- * A run that was told to stop moves no further (src/run/run-state.ts). That is no failure: the run's machine looks at
- * the state next and ends as stopped.
+ * A stopped run moves no further (src/run/run-state.ts). That is no failure: the run's state machine reads the run's
+ * state next and ends as stopped.
  */
 const WHEN_STOPPED = { ErrorEquals: ["RunStopped"], Next: "Stopped" satisfies StateName } satisfies Catcher;
 

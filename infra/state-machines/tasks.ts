@@ -1,4 +1,4 @@
-// The kinds of work a machine can ask for, each with the retries that its kind of failure deserves.
+// The kinds of tasks of our state machines, each with the retries that its kind of failure deserves.
 import { BAD_INPUT, OUR_BUG } from "../../src/failure/exit-code.ts";
 import {
   JOB_NOT_SUBMITTED,
@@ -13,7 +13,7 @@ import type { Parts } from "./parts.ts";
 
 type Rest = Pick<TaskState, "Assign" | "Output" | "Catch" | "Next" | "Comment">;
 
-/** A Lambda function runs one stage. What it returns is `$states.result.Payload`. */
+/** A Lambda function runs one stage. Its output is `$states.result.Payload`. */
 export function stage(
   { partition, stages }: Parts,
   name: StageName,
@@ -69,7 +69,7 @@ export function runDriver({ partition, driver }: Parts, market: Market, rest: Re
       Tags: [{ Key: "t1:run", Value: "{% $states.input.run %}" }],
     },
     TimeoutSeconds: driver.timeoutSeconds,
-    // At 20 task starts a second a wave of drivers waits for minutes; on Spot the other market is tried sooner.
+    // At 20 task starts a second a wave of drivers waits for minutes; on Spot give up sooner and try on demand.
     Retry: [
       retry(TASK_NOT_STARTED, {
         firstSeconds: 5,
@@ -130,7 +130,7 @@ export function execution(
   };
 }
 
-/** Starts an execution and goes on at once: how a machine hands over to a fresh one of itself. */
+/** Starts an execution and goes on at once; a state machine hands over to a new execution of itself this way. */
 export function handOver(
   { partition }: Parts,
   machineArn: string,
@@ -147,7 +147,7 @@ export function handOver(
   };
 }
 
-/** A job's variables as a machine sets them: each by an expression, or a text that is known beforehand. */
+/** Environment variables of a job, as a state machine sets them: each is an expression or a constant text. */
 function variables<Key extends string>(
   { names }: { readonly names: Readonly<Record<Key, string>> },
   values: Readonly<Record<Key, string>>,
@@ -174,21 +174,21 @@ function retry<const Name extends MachineErrorName>(
 }
 
 /**
- * Exit code of the container in a task's or job's error, -1 where it never got so far. Both causes hold the description
- * of what was run as JSON text; a pattern reads it, since a cause that is cut off is no JSON any more.
+ * Exit code of the container in a task's or job's error, -1 if the container never ended. Both causes hold the
+ * description of the task or job as JSON text; a pattern reads it, since a truncated cause is no valid JSON.
  */
 const EXIT_CODE = `{% ($found := $match($states.errorOutput.Cause, /"ExitCode":\\s*([0-9]+)/); $exists($found) ? $number($found[0].groups[0]) : -1) %}`;
 
 /**
- * Catches what ended a task or a job, so that `unlessOurFault` can decide.
+ * Catches the errors that end a task or a job, so that `unlessOurFault` can decide.
  *
- * @param names without time-outs where a repeat would only double the bill
+ * @param names errors to catch; leave time-outs out where a repeat would only double the bill
  */
 export function caught(names: Catcher["ErrorEquals"], next: string): Catcher {
   return { ErrorEquals: names, Next: next, Assign: { exitCode: EXIT_CODE }, Output: "{% $states.input %}" };
 }
 
-/** After a first market: bad input and bugs end here, everything else is tried on the second one. */
+/** Decides after the first market: bad input and bugs end the shard or job, everything else gets the second market. */
 export function unlessOurFault(badInput: string, bug: string): ChoiceState {
   return {
     Type: "Choice",

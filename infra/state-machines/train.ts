@@ -1,10 +1,10 @@
-// Trains on a closed iteration: a Batch job.
+// Trains on a closed iteration with a Batch job.
 import type { Together } from "../../src/stages/step.ts";
 import { type Flowchart, inOrder } from "./asl.ts";
 import type { Parts } from "./parts.ts";
 import { caught, fail, trainingJob, unlessOurFault } from "./tasks.ts";
 
-/** On Spot first where the deployment has it. Batch cancels a job that gets no machine in time. */
+/** Trains on Spot first where the deployment has it. Batch cancels a job that gets no instance in time. */
 export function train(parts: Parts, of: Together["train"]): Flowchart {
   const { spotQueueArn, onDemandQueueArn } = parts.training;
   const times = (market: string) => ({
@@ -21,7 +21,7 @@ export function train(parts: Parts, of: Together["train"]): Flowchart {
   return inOrder({
     TrainOnSpot: {
       ...trainingJob(parts, spotQueueArn, of, {
-        // A time-out is not caught: what hung for so long would hang again, at a higher price.
+        // Do not catch a time-out: a job that hung for so long would hang again, at a higher price.
         Catch: [caught(["States.TaskFailed"], "SpotTrainingEnded")],
         ...times("spot"),
       }),

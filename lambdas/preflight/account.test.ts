@@ -1,4 +1,4 @@
-// What preflight makes of AWS's answers, by a server that gives them.
+// Preflight reads AWS's answers from a loopback server.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
@@ -61,7 +61,7 @@ it("a right that the driver's role lacks is named, with what decided", async () 
   expect(await account.missingRights(rights)).toEqual([
     "drivers may not do iam:PassRole on arn:aws:iam::1:role/pull (explicitDeny); deploy again, or look for a permissions boundary",
   ]);
-  // Conditions of the role's policy are met, or the simulation would deny what is allowed.
+  // The request meets the conditions of the role's policy; otherwise the simulation would deny allowed actions.
   for (const { body } of asked.filter(({ body }) => body.includes("SimulatePrincipalPolicy")))
     expect(new URLSearchParams(body).get("ContextEntries.member.2.ContextKeyValues.member.1")).toBe(
       "ecs-tasks.amazonaws.com",

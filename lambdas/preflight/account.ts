@@ -1,4 +1,4 @@
-// The account of a deployment: its quotas, its images, and whether the driver's role may do what a driver does.
+// Checks the account of a deployment: its quotas, its images, and the permissions of the driver's role.
 import { DescribeImagesCommand, ECRClient } from "@aws-sdk/client-ecr";
 import { IAMClient, SimulatePrincipalPolicyCommand } from "@aws-sdk/client-iam";
 import { GetServiceQuotaCommand, ServiceQuotasClient } from "@aws-sdk/client-service-quotas";
@@ -18,7 +18,7 @@ async function quotas(): Promise<{ readonly onDemand: number; readonly spot: num
   return { onDemand, spot };
 }
 
-/** @returns a sentence for each image that was not pushed */
+/** @returns a sentence for each missing image */
 async function missingImages(repositories: readonly string[], tag: string): Promise<readonly string[]> {
   const client = new ECRClient();
   const problems = await Promise.all(
@@ -38,7 +38,7 @@ async function missingImages(repositories: readonly string[], tag: string): Prom
 
 /**
  * Asks IAM's simulation, which knows the role's policies and its permissions boundary: it sees a change made by hand, but
- * not what an organisation's policies forbid.
+ * not the policies of an organisation.
  *
  * @returns a sentence for each action that the role may not do
  */

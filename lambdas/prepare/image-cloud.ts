@@ -1,4 +1,4 @@
-// CodeBuild makes the images, ECS has their task definitions and the sampler.
+// CodeBuild builds the images; ECS has their task definitions and the sampler.
 import { BatchGetBuildsCommand, CodeBuildClient, StartBuildCommand } from "@aws-sdk/client-codebuild";
 import {
   DescribeServicesCommand,
@@ -12,7 +12,7 @@ import type { ImageCloud } from "../../src/stages/prepare-on-fargate.ts";
 
 type Settings = ReturnType<typeof prepare.settings.fromEnvironment>;
 
-/** ECS registers one definition a second for long; a little slower leaves room for other users of the account. */
+/** ECS sustains one registration a second; a slightly lower rate leaves room for other users of the account. */
 const REGISTER_PAUSE_MS = 1200;
 
 export function imageCloud(settings: Settings): ImageCloud {
@@ -49,7 +49,7 @@ export function imageCloud(settings: Settings): ImageCloud {
       const { taskDefinition } = await ecs.send(
         new RegisterTaskDefinitionCommand(
           sandboxTaskDefinition({
-            // Families have at most 255 characters; 32 of the hash are as good as all.
+            // A family's name has at most 255 characters; 32 of the hash are unique enough.
             family: `${settings.families}${hash.slice(0, 32)}`,
             image: imageOf(hash),
             toolkitImage,
