@@ -8,7 +8,7 @@ import { allocateRoutes, type RouteLayout } from "../../src/trajectory/routes.ts
 
 export const LAYOUT: RouteLayout = { layerCount: 2, expertsPerToken: 1, expertCount: 4 };
 
-/** What is answered; the prompt as text helps to answer what was asked. */
+/** Returns the next answer; the prompt as text helps a script to choose it. */
 export type Line = string | ((prompt: string) => string);
 
 export interface ScriptedSampler extends Sampler {
@@ -34,7 +34,7 @@ export function scriptedSampler(
       prompts.push(prompt);
       if (line === undefined) throw new Error(`the script is over; the prompt ends in ${prompt.slice(-300)}`);
       const answer = typeof line === "string" ? line : line(prompt);
-      // One character at a time, as no tokenizer would encode it: whoever tokenises an answer again gives himself away.
+      // Sample one character per token, as no tokenizer would encode it, so code that tokenises an answer again fails.
       const whole = [...[...answer].flatMap(one => tokenizer.encodeText(one)), chat.endOfTurn];
       const sampled = Int32Array.from(whole.slice(0, maxNewTokens));
       const logProbs = Float32Array.from(sampled, id => -1 / (1 + id));

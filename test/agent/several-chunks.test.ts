@@ -1,4 +1,4 @@
-// What training makes of an episode of several chunks: each is trained under the episode's reward, and one that is not
+// Training on an episode of several chunks: each chunk is trained under the episode's reward, and one that is not
 // to be trained never reaches it.
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";

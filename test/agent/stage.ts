@@ -11,7 +11,7 @@ import type { Sandbox, SandboxProvider } from "../../src/sandbox/sandbox.ts";
 import { auditEpisode } from "../../src/trajectory/audit.ts";
 import { LAYOUT, type Line, type ScriptedSampler, scriptedSampler } from "./scripted-sampler.ts";
 
-/** In the manner of Qwen3's: tools in the system message, responses to calls in user turns of their own form. */
+/** A template like Qwen3's: tools in the system message, responses to calls in user turns of their own form. */
 const TEMPLATE = `{%- if tools %}{{ '<|im_start|>system\\n# Tools\\n<tools>' }}{% for tool in tools %}{{ '\\n' + (tool | tojson) }}{% endfor %}{{ '\\n</tools><|im_end|>\\n' }}{% endif -%}
 {%- for m in messages -%}
 {%- if m.role == 'tool' -%}

@@ -182,7 +182,7 @@ describe.concurrent("a full context", () => {
     const { sampler } = await stage.play([FILL, FILL, ...empty, ...DONE], { ...PLAY, instruction: "" });
     const [, , summary, , answers, next] = sampler.prompts;
     const requests = [summary, answers].map(prompt => prompt.slice(prompt.lastIndexOf("<|im_start|>user")));
-    // Of the new conversation the first message is the task's own room; the screen in it is counted by the config.
+    // The config reserves the new conversation's first message for the task, and counts the screen in it.
     const kept = next.slice(next.indexOf("You are taking over"));
     const screen = /\*\*Current Terminal Screen:\*\*\n([\s\S]*)\n\nFirst ask/.exec(kept)?.[1] ?? "";
     const opening = (sampler.prompts[0].split("Task Description:")[0] ?? "").length;

@@ -13,7 +13,7 @@ describe("keystrokes", () => {
     .parse(JSON.parse(readFileSync(new URL("fixtures/tmux-keys.json", import.meta.url), "utf8")));
 
   it.each(Object.entries(keys))("%j are sent as tmux sends them: %s", (text, hex) => {
-    // Not a key's name: tmux cuts a trailing semicolon off as the end of its own command, which nobody means.
+    // This is no key's name: tmux would cut a trailing semicolon off as the end of its own command, which nobody means.
     if (text.endsWith(";")) expect(keyboardInput(text, false)).toBe(`\x1b;`.slice(text === "M-;" ? 0 : 2));
     else expect(Buffer.from(keyboardInput(text, false)).toString("hex")).toBe(hex);
   });

@@ -1,4 +1,4 @@
-// What every object store promises, as tests. A store's own test file calls it inside a `describe`, with the rules that
+// The contract of every object store, as tests. A store's own test file calls it inside a `describe`, with the rules that
 // its storage cannot keep and why; such a rule has to fail there, so that the list does not outlive its reasons.
 import fc from "fast-check";
 import { expect, it } from "vitest";

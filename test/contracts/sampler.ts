@@ -1,4 +1,4 @@
-// What every sampler promises, as tests: in process or behind a server, an episode cannot tell. The model has layers
+// The contract of every sampler, as tests: an episode cannot tell a sampler in process from one behind a server. The model has layers
 // without experts, which the routes leave out.
 import { expect, it } from "vitest";
 import { routeLayout } from "../../src/model/routing.ts";
@@ -136,7 +136,7 @@ export function samplerContract(underTest: () => SamplerUnderTest): void {
     const held = tokens.length - 2;
     const swapped = await next(two, held);
     expect([first.policyVersion, swapped.policyVersion]).toEqual([1, 2]);
-    // Nothing of the first weights' cache is in it: without a cache it is the same.
+    // A sampler without a cache answers the same, so nothing of the first weights' cache is in the answer.
     const fresh = await next(two, 0);
     expect([...swapped.tokens]).toEqual([...fresh.tokens]);
     expect([...swapped.logProbs]).toEqual([...fresh.logProbs]);
@@ -159,7 +159,7 @@ export function samplerContract(underTest: () => SamplerUnderTest): void {
   it("refuses a policy that is not whole as nothing that is tried again, and takes it once it is repaired", async () => {
     const { sampler, store, policies } = underTest();
     const [one, two] = policies;
-    // One that was not served before: what is in use is not read again.
+    // Ask for a policy that was not served before, because the sampler does not read a policy in use again.
     const prefix = `runs/${deriveSeed("corrupt", Math.random())}/policies/000003/`;
     const bodyOf = async (key: string) => (await store.get(key))?.body ?? new Uint8Array();
     for await (const { key } of store.list(two.prefix))
@@ -186,7 +186,7 @@ export function samplerContract(underTest: () => SamplerUnderTest): void {
 
 export function expectEqual(a: Generation, b: Generation): void {
   expect([...a.tokens]).toEqual([...b.tokens]);
-  // As bits: a log-prob that was rounded on the way would pass a comparison by value.
+  // Compare bits: a log-prob that was rounded on the way would pass a comparison by value.
   expect(Buffer.from(a.logProbs.buffer, a.logProbs.byteOffset, a.logProbs.byteLength)).toEqual(
     Buffer.from(b.logProbs.buffer, b.logProbs.byteOffset, b.logProbs.byteLength),
   );

@@ -1,4 +1,4 @@
-// What a person reads when AWS refuses: real requests of the SDK to a server on loopback that answers as AWS does.
+// Messages for people when AWS refuses: the SDK sends real requests to a server on loopback that answers as AWS does.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -64,7 +64,7 @@ afterAll(() => {
   server.closeAllConnections();
 });
 
-/** As the command line asks and reports. */
+/** Sends a request and reports its error as the command line does. */
 async function find(
   stack: string,
   environment: NodeJS.ProcessEnv = {},

@@ -1,4 +1,4 @@
-// What a watched run is said to be doing, from histories as Step Functions writes them.
+// The progress that `watch` shows of a run, from histories as Step Functions writes them.
 import type { HistoryEvent } from "@aws-sdk/client-sfn";
 import { expect, it } from "vitest";
 import { describeProgress } from "../../src/cli/stack-progress.ts";

@@ -13,7 +13,7 @@ export function missingFor(...needed: readonly Capability[]): string | undefined
   return `${provided.kind} does not do this: ${lacking.map(one => CAPABILITIES[one]).join("; ")}`;
 }
 
-/** Of the emulator; of none in a suite that is skipped. */
+/** Endpoint of the emulator; a skipped suite has none. */
 export const endpoint = "missing" in provided ? "" : provided.endpoint;
 export const kind = "missing" in provided ? "none" : provided.kind;
 export const can = "missing" in provided ? [] : provided.can;

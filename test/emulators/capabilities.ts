@@ -1,4 +1,4 @@
-// What an emulator can do of what the deployment needs. docs/emulators.md says it in words; a test that needs more than
+// The features of an emulator that the deployment needs. docs/emulators.md has the table; a test that needs more than
 // the emulator at hand has is skipped with the word from here.
 
 export const CAPABILITIES = {
@@ -16,7 +16,7 @@ const OF: Readonly<Record<EmulatorKind, readonly Capability[]>> = {
   ministack: ["stacks", "tasks", "mocks", "statesErrors"],
   "ministack-docker": ["stacks", "tasks", "containers", "mocks", "statesErrors"],
   localstack: ["mocks"],
-  // Of one that AWS_ENDPOINT_URL names, its user says it: T1_EMULATOR_CAN="stacks,mocks".
+  // The user says it of an emulator that AWS_ENDPOINT_URL names: T1_EMULATOR_CAN="stacks,mocks".
   other: [],
 };
 

@@ -41,7 +41,7 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   const { kind, emulator } = started;
   const can = capabilitiesOf(kind);
   const stop = async (): Promise<void> => {
-    // One of our own forgets everything when it ends; in the light lane that is enough.
+    // An emulator of ours forgets everything when it ends; in the light lane that cleans up enough.
     try {
       if (kind !== "ministack" && can.includes("stacks")) await destroy(emulator.environment);
     } finally {

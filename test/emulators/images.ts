@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** Of containers: whose tasks they are. */
+/** Label of containers that names the owner of their tasks. */
 export const EMULATOR_LABEL = "t1.emulator";
 
 /** bubblewrap makes namespaces, which Docker's default profile forbids. */
@@ -41,7 +41,7 @@ function lastLine(error: unknown): string {
   return stderr.trim().split("\n").at(-1) || `${error}`;
 }
 
-/** In the place of the one of the last time, which would lie around without a name. */
+/** Replaces the last image, which would otherwise stay behind without a name. */
 async function build(name: string, base: string): Promise<void> {
   const tag = `t1/${name}:emulated`;
   const settings = [`BASE_IMAGE=${base}`, `NODE_IMAGE=${base}`, "ONNXRUNTIME_NODE_INSTALL=skip"];

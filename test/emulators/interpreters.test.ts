@@ -44,7 +44,7 @@ describe.skipIf(missing !== undefined)(title, { timeout: 120_000 }, () => {
     return url.replace("s3://", "");
   }
 
-  /** Where stacks cannot be deployed: the synthesized definitions, with names that look like ARNs. */
+  /** The synthesized definitions with names that look like ARNs, for emulators that cannot deploy stacks. */
   async function createMachines(): Promise<string> {
     const name = "t1-store";
     await new S3Client({ endpoint, forcePathStyle: true }).send(new CreateBucketCommand({ Bucket: name }));

@@ -1,6 +1,6 @@
 // LocalStack's open core for tests, from PyPI (Apache-2.0), without Docker and without a token: its interpreter of Step
 // Functions and its S3, with the patches of run-localstack.py. Fetched once, into node_modules/.cache,
-// together with a Python 3.13 where this machine has none.
+// together with a Python 3.13 where the host has none.
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

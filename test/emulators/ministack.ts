@@ -11,7 +11,7 @@ const PACKAGE = "ministack==1.5.33";
 const CACHE = join(ROOT, "node_modules/.cache/t1", PACKAGE.replace("==", "-"));
 
 interface EmulatorOptions {
-  /** What stands for tasks of ECS and jobs of Batch. */
+  /** How the emulator runs tasks of ECS and jobs of Batch. */
   readonly tasks: "process" | "docker";
   /** Answers of tasks, by states of machines: AWS's format for Step Functions Local. */
   readonly mocks: string;

@@ -11,12 +11,12 @@ import { mapRunsOf } from "../asl/map-runs.ts";
 import { VirtualClock } from "../asl/virtual-clock.ts";
 import { answerTo, type Scenario, SHARDS, shardLines } from "./scenarios.ts";
 
-/** What is compared: how it ended, by which states, and what its Distributed Maps left. */
+/** The compared parts of an execution: its end, its states, and the results of its Distributed Maps. */
 export interface Ran {
   readonly status: string;
   readonly output?: unknown;
   readonly error?: string;
-  /** Of the machine itself, in order; not those inside branches and maps. */
+  /** States of the top level in order, without those inside branches and maps. */
   readonly states: readonly string[];
   readonly maps: readonly MapEnd[];
 }
@@ -27,7 +27,7 @@ interface MapEnd {
   readonly failed: number;
 }
 
-/** How many children had ended when too many had failed is a matter of who was faster. */
+/** Drops the number of ended children when too many failed, because it depends on which child was faster. */
 export function finished({ ended, succeeded, failed }: MapEnd): MapEnd {
   return ended === "FAILED" ? { ended, succeeded: 0, failed: 1 } : { ended, succeeded, failed };
 }

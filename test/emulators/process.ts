@@ -12,7 +12,7 @@ const START_MS = 120_000;
 export interface Emulator {
   /** `http://127.0.0.1:…` */
   readonly endpoint: string;
-  /** Of programs that are to talk to it and to nothing else. */
+  /** Environment of programs that must talk only to this process. */
   readonly environment: NodeJS.ProcessEnv;
   stop(): Promise<void>;
 }
@@ -47,7 +47,7 @@ export async function runUntilHealthy(
   }
 }
 
-/** For any emulator: credentials that are none, and no way to a real account. */
+/** Environment for any emulator: fake credentials, and no way to a real account. */
 export function environmentFor(endpoint: string): NodeJS.ProcessEnv {
   const { AWS_PROFILE: _, ...inherited } = process.env;
   return {

@@ -1,4 +1,4 @@
-// What happens to a deployed machine, as answers of its tasks: in the format in which AWS mocks integrations of Step
+// Scenarios of a deployed state machine, written as the answers of its tasks in the format in which AWS mocks integrations of Step
 // Functions Local (https://docs.aws.amazon.com/step-functions/latest/dg/sfn-local-test-sm-exec.html), so that every
 // interpreter that knows it can be asked the same.
 
@@ -7,15 +7,15 @@ export interface Answer {
   readonly Throw?: { readonly Error: string; readonly Cause: string };
 }
 
-/** By the number of the visit from 0: "0", or "1-999". */
+/** Answers by the number of the state entry from 0: "0", or "1-999". */
 type Answers = Readonly<Record<string, Answer>>;
 
 export interface Scenario {
   readonly machine: "iteration" | "run" | "evaluation";
   readonly input: unknown;
-  /** By state; a state without one is not reached. */
+  /** Answers by state; the execution never reaches a state without answers. */
   readonly answers: Readonly<Record<string, Answers>>;
-  /** What is expected of every interpreter. */
+  /** The end that every interpreter must reach. */
   readonly ends: { readonly status: "SUCCEEDED" | "FAILED"; readonly error?: string };
 }
 
@@ -38,7 +38,7 @@ const job = (exitCode: number): Answer => ({
 });
 
 const PHASE = "runs/r/iterations/000000/";
-/** Where the scenarios' shards are: each interpreter finds them in its own store. */
+/** Key of the scenarios' shards: each interpreter finds them in its own store. */
 export const SHARDS = { key: `${PHASE}shards/scenario.jsonl`, count: 3 } as const;
 export function shardLines(): string {
   const line = (shard: number) => ({ run: "r", phase: PHASE, shard, episodes: `${shard}`, policyVersion: 0 });

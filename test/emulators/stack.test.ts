@@ -63,7 +63,7 @@ describe.skipIf(missing !== undefined)(title, { timeout: 300_000 }, () => {
     expect(watched.code, watched.stderr).toBe(0);
     expect(watched.stdout).toMatch(/^iteration 1\/1 {2}reward /);
     expect(watched.stderr).toContain("/states/home?region=us-east-1#/v2/executions/details/");
-    // What it is doing when it is looked at is a matter of time.
+    // The state in progress at this moment depends on timing.
     expect(watched.stderr).toMatch(/^iteration 1 {2}[a-z]/m);
     expect(watched.stderr).toMatch(/whole is done; it has cost about \d+\.\d\d \$/);
 

@@ -1,4 +1,4 @@
-// What is deployed as functions: small, and free of what a function cannot use.
+// The bundles of functions are small and hold nothing that a function cannot use.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type BuildResult, build } from "esbuild";

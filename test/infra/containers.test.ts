@@ -1,4 +1,4 @@
-// What definitions tell containers is what their programs read, and all that these need; each is looked at by a health
+// Definitions set exactly the variables that the containers' programs read and need; each container has a health
 // command.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync } from "node:fs";
@@ -26,7 +26,7 @@ interface Row {
     readonly names: object;
     readonly fromEnvironment: (environment: Record<string, string>) => unknown;
   }[];
-  /** What a state machine adds when it starts one, with an example. */
+  /** Variables that a state machine adds when it starts the container, with an example each. */
   readonly overrides: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,4 @@
-// The templates of a deployment without settings, and how tests read them. They are the ones a run on this machine reads:
+// The templates of a deployment without settings, and how tests read them. A local run reads the same templates:
 // synthesized once for this version of the sources, since loading CDK takes longer than most of what is tested on them.
 // Functions are not bundled there: bundles.test.ts does that.
 import { readdirSync, readFileSync } from "node:fs";
@@ -16,7 +16,7 @@ export interface SynthesizedTemplate {
   readonly Outputs?: Readonly<Record<string, { readonly Value: UncheckedJson }>>;
 }
 
-/** By the part's name: storage, network, … */
+/** Templates by the part's name: storage, network, … */
 export type Templates = Readonly<Record<string, SynthesizedTemplate>>;
 
 export async function deployedTemplates(): Promise<Templates> {
@@ -54,7 +54,7 @@ export function containerOf(templates: Templates, stack: string, name: string): 
   throw new Error(`no container ${name} in ${stack}`);
 }
 
-/** What a container is told by its definition. */
+/** Environment of a container from its definition. */
 export function environmentOf(templates: Templates, stack: string, name: string): Record<string, string> {
   const list: { Name: string; Value: unknown }[] = containerOf(templates, stack, name).Environment;
   return Object.fromEntries(list.map(({ Name, Value }) => [Name, flatten(Value)]));

@@ -1,4 +1,4 @@
-// What machines and stages tell each other about sandboxes, from either side.
+// State machines and stages agree on the variables about sandboxes; the test reads both sides.
 import { expect, it } from "vitest";
 import { FARGATE_SETTINGS } from "../../src/stages/jobs.ts";
 import { definitionsOf, deployedTemplates, environmentOf, flatten } from "./deployed-templates.ts";

@@ -1,4 +1,4 @@
-// What each role may do. roles.txt is the table, to be read whenever it changes: role, action, resource, condition.
+// The permissions of each role. roles.txt is the table (role, action, resource, condition); read it whenever it changes.
 import { describe, expect, it } from "vitest";
 import { deployedTemplates, flatten } from "./deployed-templates.ts";
 
@@ -46,7 +46,7 @@ function grantsOf(role: string, { Effect, Action, Resource, Condition = {} }: St
     );
 }
 
-/** Without what CDK adds to logical ids, which would change the table for no reason. */
+/** Strips the suffix that CDK adds to logical ids, which would change the table for no reason. */
 function nameOf(text: string): string {
   return text
     .replaceAll("arn:<AWS::Partition>:", "arn:")

@@ -1,4 +1,4 @@
-// Whoever is woken by an alarm finds its heading.
+// Every alarm has its heading in the runbook.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

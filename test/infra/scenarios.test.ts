@@ -1,4 +1,4 @@
-// What the deployed definitions do when tasks fail: in our interpreter here, beside an emulator's in test/emulators.
+// The deployed definitions handle failing tasks: this test uses our interpreter, test/emulators an emulator's beside it.
 import { describe, expect, it } from "vitest";
 import { runHere } from "../emulators/our-interpreter.ts";
 import { SCENARIOS } from "../emulators/scenarios.ts";

@@ -1,4 +1,4 @@
-// What the templates must hold, rule by rule; row numbers (B01 …) are those of the list of faults that real projects had.
+// Rules of the templates, one test each; the numbers (B01 …) are rows of docs/cases.md, faults that real projects had.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
