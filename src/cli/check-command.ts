@@ -14,6 +14,7 @@ import { hashFolder } from "../task/hash.ts";
 import { type CheckServices, checkTask, type TaskCheck } from "../task-gates/check-tasks.ts";
 import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { type CheckEntry, type CheckKey, CheckReport } from "./check-report.ts";
+import { defaultReport } from "./default-report.ts";
 import { describeChecks } from "./describe-checks.ts";
 import { imagesOption } from "./image-options.ts";
 import { type Interruption, interruptOnSignals } from "./interruption.ts";
@@ -219,9 +220,4 @@ async function contentOf(folder: string): Promise<string | undefined> {
     if (error instanceof InputError) return undefined;
     throw error;
   }
-}
-
-function defaultReport(folder: string): string {
-  const absolute = resolve(folder);
-  return join(".t1", "checks", `${basename(absolute)}-${sha256(Buffer.from(absolute)).slice(0, 8)}.jsonl`);
 }

@@ -59,6 +59,11 @@ export class CheckReport {
     }
   }
 
+  /** The last entry for each task, content and setting. */
+  entries(): Iterable<CheckEntry> {
+    return this.#entries.values();
+  }
+
   find(key: CheckKey): CheckEntry | undefined {
     return key.content === undefined ? undefined : this.#entries.get(textOf(key));
   }

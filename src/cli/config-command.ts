@@ -4,8 +4,15 @@ import { z } from "zod";
 import { describeKeys, type KeyDescription } from "../config/describe-keys.ts";
 import { parseRunConfig } from "../config/parse-config.ts";
 import { RunConfig } from "../config/run-config.ts";
+import type { SandboxKind } from "../sandbox/open-sandboxes.ts";
+import { openStoreIfThere } from "../store/open-store.ts";
+import { imagesOption } from "./image-options.ts";
 import { print } from "./output.ts";
 import { readConfig } from "./read-config.ts";
+import { rewardWarnings } from "./reward-warnings.ts";
+import { sandboxesOption } from "./sandbox-options.ts";
+import { setOption } from "./set-option.ts";
+import { storeOption } from "./store-option.ts";
 
 /** Lines that are longer are hard to read, however wide the terminal is. */
 const WIDTH = 100;
@@ -35,10 +42,33 @@ export function addConfigCommand(program: Command): void {
 
   command
     .command("check <file>")
-    .description("check a run config; prints it with all defaults filled in")
-    .action(async (file: string) => {
-      print({ json: true }, parseRunConfig(readConfig(file), file), "");
+    .description("look at everything that `t1 run start` would refuse, and start nothing")
+    .addOption(setOption())
+    .addOption(storeOption())
+    .addOption(sandboxesOption())
+    .addOption(imagesOption())
+    .option("--json", "print the config with all defaults filled in as JSON on stdout")
+    .action(async (file: string, options: CheckOptions) => {
+      const config = parseRunConfig(readConfig(file), file, options.set);
+      // Only then: loading what plays episodes takes longer than reading a config.
+      const { checkLocally } = await import("./run-locally.ts");
+      const { inputs, lookedAt } = await checkLocally(
+        { config, configFile: file },
+        options,
+        await openStoreIfThere(options.local),
+      );
+      const warnings = rewardWarnings(inputs.config);
+      for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+      print(options, inputs.config, `${lookedAt.map(line => `  ${line}\n`).join("")}ok: ${file}\n`);
     });
+}
+
+interface CheckOptions {
+  readonly set?: readonly string[];
+  readonly local: string;
+  readonly sandboxes: SandboxKind;
+  readonly images?: string;
+  readonly json?: boolean;
 }
 
 /** `rollout.episodes  integer = 512`, and below it what it does. */

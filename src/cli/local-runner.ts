@@ -225,7 +225,8 @@ async function openClient(store: ObjectStore, run: string, { url, key }: ServedS
   return new SglangSampler({ url, apiKey: key, model });
 }
 
-function assertTasks({ rollout }: RunConfig, tasks: LocalOptions["tasks"]): void {
+/** @throws InputError for settings that drivers in processes of their own cannot keep */
+export function assertTasks({ rollout }: RunConfig, tasks: LocalOptions["tasks"]): void {
   if (tasks === "in-process" || rollout.stragglers === "wait") return;
   throw new InputError({
     what: "drivers that are processes cannot cut stragglers",

@@ -15,6 +15,7 @@ import { readConfig } from "./read-config.ts";
 import { listRuns, RUN_COLUMNS, readableRuns, runRow } from "./run-list.ts";
 import { samplerOption } from "./sampler-option.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
+import { setOption } from "./set-option.ts";
 import { budgetOption, isOnStack, refuseUnheard, seconds, stackOption } from "./stack-option.ts";
 import { storeOption } from "./store-option.ts";
 import { formatTable } from "./table.ts";
@@ -44,11 +45,7 @@ export function addRunCommand(program: Command): void {
     .addOption(processesOption())
     .addOption(samplerOption())
     .addOption(overlapOption())
-    .option(
-      "--set <key=value>",
-      "a setting that wins over the config's; may be given again, e.g. --set seed=1 --set reward.kind=binary",
-      (value: string, before: readonly string[] = []) => [...before, value],
-    )
+    .addOption(setOption())
     .option("--continue", "go on with the run when it is there already")
     .addOption(budgetOption())
     .action(
@@ -57,11 +54,10 @@ export function addRunCommand(program: Command): void {
         options: RunOptions & { name: string; set?: readonly string[]; continue?: boolean },
       ) => {
         if (isOnStack(options)) return (await onStack()).startOnStack(configFile, options);
-        const opened = await openStore(options.local);
         const config = parseRunConfig(readConfig(configFile), configFile, options.set);
         const { startLocally } = await import("./run-locally.ts");
-        await startLocally(
-          opened,
+        const opened = await startLocally(
+          options.local,
           { run: options.name, config, configFile, mayBeThere: options.continue === true },
           options,
         );

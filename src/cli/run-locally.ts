@@ -1,45 +1,88 @@
 // `t1 run start` and `t1 run resume` on this machine: the deployed run machine, with executors of this process.
 import type { RunConfig } from "../config/run-config.ts";
 import { assertCanGoOn } from "../learning/checkpoints.ts";
+import { imageServices } from "../rollout/image-services.ts";
 import { readOverlap } from "../run/cloud-settings.ts";
 import { assertRunName } from "../run/deployable.ts";
 import { runKey } from "../run/keys.ts";
 import { describeSoftware, readRun } from "../run/run-record.ts";
 import { advanceState, readState } from "../run/run-state.ts";
-import { assertSameConfig, startRun } from "../run/start-run.ts";
+import { assertNoRun, assertSameConfig, startRun } from "../run/start-run.ts";
+import { openSandboxes } from "../sandbox/open-sandboxes.ts";
 import type { ObjectStore } from "../store/object-store.ts";
+import { openStore, openStoreIfThere } from "../store/open-store.ts";
+import { checkStart, type StartCheck } from "../task-gates/check-start.ts";
 import { softwareOf } from "../training/engines.ts";
 import type { LocalTaskOptions } from "./local-options.ts";
-import { type LocalOptions, withLocalRun } from "./local-runner.ts";
+import { assertTasks, type LocalOptions, withLocalRun } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
+import { rewardWarnings } from "./reward-warnings.ts";
 import { showRun } from "./run-progress.ts";
 
+export interface LocalStart {
+  readonly run: string;
+  readonly config: RunConfig;
+  readonly configFile: string;
+  /** Goes on with a run that exists; without it that is an error. */
+  readonly mayBeThere: boolean;
+}
+
+/**
+ * Starts a run and works on it to its end. Everything that a start can be refused for is looked at first: a refused one
+ * writes nothing.
+ *
+ * @param local the store, which is made when it is missing
+ */
 export async function startLocally(
-  store: ObjectStore,
-  {
-    run,
-    config,
-    configFile,
-    mayBeThere,
-  }: {
-    readonly run: string;
-    readonly config: RunConfig;
-    readonly configFile: string;
-    /** Goes on with a run that exists; without it that is an error. */
-    readonly mayBeThere: boolean;
-  },
+  local: string,
+  { run, config, configFile, mayBeThere }: LocalStart,
   options: LocalTaskOptions,
-): Promise<void> {
+): Promise<ObjectStore> {
   assertRunName(run);
-  await work(store, run, options, async progress => {
-    if (mayBeThere && (await store.head(runKey(run))) !== undefined) {
-      await assertSameConfig({ run, config, configFile }, { store });
-      return goOn(store, run);
+  const key = runKey(run);
+  const there = await openStoreIfThere(local);
+  if (there !== undefined) {
+    if (mayBeThere && (await there.head(key)) !== undefined) {
+      await assertSameConfig({ run, config, configFile }, { store: there });
+      const store = await openStore(local, "change");
+      await resumeLocally(store, run, options);
+      return store;
     }
-    progress.begin("reading pool and model");
+    await assertNoRun(run, there);
+  }
+  const { inputs } = await checkLocally({ config, configFile }, options, there);
+  for (const warning of rewardWarnings(inputs.config)) process.stderr.write(`warning: ${warning}\n`);
+  const store = await openStore(local);
+  await work(store, run, options, async progress => {
+    progress.begin("writing the run's first policy");
     const software = describeSoftware(await softwareOf(config.engine));
-    await startRun({ run, config, configFile, software, createdAt: new Date() }, { store });
+    await startRun({ run, config, configFile, software, createdAt: new Date() }, { store }, inputs);
   });
+  return store;
+}
+
+/** What `t1 run start` looks at before it writes anything. @param store undefined where there is none yet */
+export async function checkLocally(
+  written: Pick<LocalStart, "config" | "configFile">,
+  {
+    sandboxes: kind,
+    images: imagesFile,
+    processes,
+  }: Pick<LocalTaskOptions, "sandboxes" | "images" | "processes">,
+  store: ObjectStore | undefined,
+): Promise<StartCheck> {
+  assertTasks(written.config, processes ? "processes" : "in-process");
+  const progress = new Progress({ stream: process.stderr });
+  progress.begin("checking pool, model and sandboxes");
+  try {
+    await using sandboxes = await openSandboxes(kind);
+    return await checkStart(written, {
+      ...{ store, sandboxes, images: imageServices(imagesFile, sandboxes) },
+      onTask: (done, total) => progress.advance(done, total),
+    });
+  } finally {
+    progress.clear();
+  }
 }
 
 /** Goes on where the run stands: with the executions that were under way, or with new ones. */

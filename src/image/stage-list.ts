@@ -57,6 +57,15 @@ export class StageList {
     });
   }
 
+  /** Names of the images that its stages start from, with the line of each; other stages and `scratch` are none. */
+  bases(): readonly { readonly name: string; readonly where: string }[] {
+    return this.#stages.flatMap(({ from }) => {
+      const { name, earlier } = this.baseOf(from, refusalOf(this.dockerfile, from));
+      if (earlier !== undefined || name === "scratch") return [];
+      return [{ name, where: `${this.dockerfile.file}:${from.line}` }];
+    });
+  }
+
   /** The stage before `user` that a name or number means. */
   find(name: string, user: Instruction): Stage | undefined {
     const before = this.#stages

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
 import type { ImageBuilder } from "../image/image-builder.ts";
-import type { PhaseNetwork } from "../image/images-file.ts";
+import type { Images, PhaseNetwork } from "../image/images-file.ts";
 import type { PlannedEpisode } from "../run/records.ts";
 import type { SandboxSpec } from "../sandbox/sandbox.ts";
 import { readComposeFile } from "../task/compose-file.ts";
@@ -44,13 +44,8 @@ export async function prepareTask(folder: string, options: PrepareOptions): Prom
   onPart?.("loads");
   const task = await loadTask(folder);
   onPart?.("can be run here");
-  assertRunnable(task, options.builder);
-  const networksOf = ({ agent, verifier }: TaskStep): StepNetworks => ({
-    agent: phaseNetwork("agent", agent.network, options.images, folder),
-    verifier: phaseNetwork("verifier", verifier.network, options.images, folder),
-  });
-  const networks = task.steps.map(networksOf);
-  if (task.environment.kind === "compose") assertServices(task, task.environment.composeFile, networks);
+  const networksOf = (step: TaskStep): StepNetworks => stepNetworks(step, options.images, folder);
+  const networks = assertCanRun(task, options);
   const agentNetwork = widest(networks.map(({ agent }) => agent));
   const anyNetwork = widest(networks.flatMap(({ agent, verifier }) => [agent, verifier]));
   const specOf = async (source: EnvironmentSource, settings: EnvironmentSettings) => {
@@ -83,6 +78,29 @@ export async function prepareTask(folder: string, options: PrepareOptions): Prom
     healthcheck,
     steps,
     ...(demonstration && { demonstration: await readDemonstration(folder) }),
+  };
+}
+
+/**
+ * Looks at everything that can keep a task from running here, short of building its image.
+ *
+ * @returns the networks of its steps
+ * @throws InputError naming the task and what it needs that cannot be had here
+ */
+export function assertCanRun(
+  task: Task,
+  { images, builder }: Pick<ImageServices, "images" | "builder">,
+): readonly StepNetworks[] {
+  assertRunnable(task, builder);
+  const networks = task.steps.map(step => stepNetworks(step, images, task.folder));
+  if (task.environment.kind === "compose") assertServices(task, task.environment.composeFile, networks);
+  return networks;
+}
+
+function stepNetworks({ agent, verifier }: TaskStep, images: Images, where: string): StepNetworks {
+  return {
+    agent: phaseNetwork("agent", agent.network, images, where),
+    verifier: phaseNetwork("verifier", verifier.network, images, where),
   };
 }
 

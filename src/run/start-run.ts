@@ -6,8 +6,10 @@ import { chatOptions } from "../agent/find-protocol.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import type { FileSet } from "../files/content.ts";
+import type { ChatFormat } from "../model/chat-format.ts";
 import { checkModel, modelFiles } from "../model/checkpoint.ts";
 import { openLocalModel, readTextFormat } from "../model/model-folder.ts";
+import type { Tokenizer } from "../model/tokenizer.ts";
 import { encodeJson } from "../store/json.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { putOnce } from "../store/write-once.ts";
@@ -16,7 +18,7 @@ import { runKey, stateKey } from "./keys.ts";
 import { newModelFiles } from "./new-model.ts";
 import { RUN_FORMAT, type RunRecord, readRun } from "./run-record.ts";
 import { createState, readState } from "./run-state.ts";
-import { openPlannablePool, storedPoolName } from "./stored-pool.ts";
+import { openPlannablePool, type PlannablePool, storedPoolName } from "./stored-pool.ts";
 import { asCritic, openCritic, openPolicy, type Version, writeEngineState, writePolicy } from "./version.ts";
 
 export interface StartInput {
@@ -28,19 +30,27 @@ export interface StartInput {
   readonly createdAt: Date;
 }
 
-/** @throws InputError when the run exists, or when pool or models are not as the config needs them */
-export async function startRun(
-  { run, config: written, configFile, software, createdAt }: StartInput,
-  { store }: { readonly store: ObjectStore },
-): Promise<RunRecord> {
-  if ((await store.head(runKey(run))) !== undefined) {
-    throw new InputError({
-      what: "the run exists already",
-      where: `${store.url}/${runKey(run)}`,
-      expected: "expected a new name",
-      fix: `t1 run resume ${run}, or choose another name`,
-    });
-  }
+/** Everything that a run begins with, read and found fit. */
+export interface RunInputs {
+  /** Paths absolute. */
+  readonly config: RunConfig;
+  readonly pool: PlannablePool;
+  readonly policy: FileSet;
+  readonly critic: FileSet | undefined;
+  readonly tokenizer: Tokenizer;
+  readonly chat: ChatFormat;
+}
+
+/**
+ * Reads what a run would begin with. Writes nothing.
+ *
+ * @param store undefined where there is none yet
+ * @throws InputError when pool or models are not as the config needs them
+ */
+export async function readRunInputs(
+  { config: written, configFile }: Pick<StartInput, "config" | "configFile">,
+  { store }: { readonly store: ObjectStore | undefined },
+): Promise<RunInputs> {
   const config = withAbsolutePaths(written, dirname(resolve(configFile)));
   const pool = await openPlannablePool(config.tasks.pool, store);
   const policy = await firstPolicy(config, pool.folder, store);
@@ -59,21 +69,47 @@ export async function startRun(
       what: "the context is longer than the model can be run with",
       where: "agent.contextTokens",
       expected: `at most ${model.maxPositions}, got ${config.agent.contextTokens}`,
+      fix: `set it to ${model.maxPositions} or less`,
     });
   }
+  const from = config.algorithm === "ppo" ? config.training.critic.from : undefined;
+  const critic = from === undefined ? undefined : await readSource(store, from, openSourceCritic);
+  if (critic !== undefined) await checkModel(critic, "value");
+  return { config, pool, policy, critic, tokenizer, chat };
+}
+
+/** @throws InputError when the store has a run of this name */
+export async function assertNoRun(run: string, store: ObjectStore): Promise<void> {
+  if ((await store.head(runKey(run))) === undefined) return;
+  throw new InputError({
+    what: "the run exists already",
+    where: `${store.url}/${runKey(run)}`,
+    expected: "expected a new name",
+    fix: `t1 run resume ${run} goes on with it; else choose another name, or t1 run delete ${run}`,
+  });
+}
+
+/**
+ * @param inputs when they were read already
+ * @throws InputError when the run exists, or as `readRunInputs` does
+ */
+export async function startRun(
+  { run, config, configFile, software, createdAt }: StartInput,
+  { store }: { readonly store: ObjectStore },
+  inputs?: RunInputs,
+): Promise<RunRecord> {
+  await assertNoRun(run, store);
+  const { pool, policy, critic, ...read } =
+    inputs ?? (await readRunInputs({ config, configFile }, { store }));
   const first = { run, version: 0 };
-  if (config.algorithm === "ppo" && config.training.critic.from !== undefined) {
-    const critic = await readSource(store, config.training.critic.from, openSourceCritic);
-    await checkModel(critic, "value");
-    await writeEngineState(store, first, asCritic(await modelFiles(critic)));
-  }
+  if (critic !== undefined) await writeEngineState(store, first, asCritic(await modelFiles(critic)));
   await writePolicy(store, first, await modelFiles(policy));
   if ((await store.head(stateKey(run))) === undefined) await createState(store, run, START);
   const record: RunRecord = {
     format: RUN_FORMAT,
     run,
     createdAt: createdAt.toISOString(),
-    config,
+    config: read.config,
     pool: { folder: pool.folder, taskCount: pool.names.length },
     software,
   };
@@ -113,18 +149,29 @@ function settingsOf(config: RunConfig): ReadonlyMap<string, string> {
   return settings;
 }
 
-function firstPolicy(config: RunConfig, poolFolder: string, store: ObjectStore): Promise<FileSet> {
+function firstPolicy(
+  config: RunConfig,
+  poolFolder: string,
+  store: ObjectStore | undefined,
+): Promise<FileSet> {
   if (config.policy !== undefined) return readSource(store, config.policy, openPolicy);
   if (config.model !== undefined) return newModelFiles(config.model, poolFolder, config);
   throw new InputError({ what: "no model to start from", where: "policy", expected: "a model folder" });
 }
 
 async function readSource(
-  store: ObjectStore,
+  store: ObjectStore | undefined,
   source: NonNullable<RunConfig["policy"]>,
   open: (store: ObjectStore, version: Version) => Promise<FileSet>,
 ): Promise<FileSet> {
   if (typeof source === "string") return openLocalModel(source);
+  if (store === undefined)
+    throw new InputError({
+      what: "no such run",
+      where: source.run,
+      expected: "expected it in the store, which is not there yet",
+      fix: "check --local",
+    });
   const version = source.version ?? (await readState(store, source.run)).state.policyPublished;
   return open(store, { run: source.run, version });
 }

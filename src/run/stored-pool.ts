@@ -114,12 +114,22 @@ function contentName(
 }
 
 /** Opens what a config names: a folder, or a pool of the store. @throws InputError when it is missing or empty */
-export async function openPlannablePool(folder: string, store: ObjectStore): Promise<PlannablePool> {
+export async function openPlannablePool(
+  folder: string,
+  store: ObjectStore | undefined,
+): Promise<PlannablePool> {
   const name = storedPoolName(folder);
   if (name === undefined) {
     const pool = await openPool(folder);
     return { ...pool, hashOf: async task => (await loadTask(join(pool.folder, task))).hashes.task };
   }
+  if (store === undefined)
+    throw new InputError({
+      what: "no such pool",
+      where: folder,
+      expected: "expected it in the store, which is not there yet",
+      fix: "check --local",
+    });
   const hashes = await readIndex(store, name);
   return {
     folder,

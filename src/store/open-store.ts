@@ -1,6 +1,7 @@
 // From the text in a config or on the command line to an open store.
 import { fileURLToPath } from "node:url";
 import { InputError } from "../failure/errors.ts";
+import { hasCode } from "../files/file-errors.ts";
 import { openFileStore } from "./file-store.ts";
 import type { ObjectStore, StoreUse } from "./object-store.ts";
 
@@ -22,6 +23,16 @@ export function openStore(url: string, use: StoreUse = "create"): Promise<Object
       return openInBucket(url);
     default:
       throw refuse(url, `expected a folder, a file: or an s3: URL, got scheme ${scheme}:`);
+  }
+}
+
+/** For reading. @returns undefined for a folder that is not there @throws as `openStore` does */
+export async function openStoreIfThere(url: string): Promise<ObjectStore | undefined> {
+  try {
+    return await openStore(url, "read");
+  } catch (error) {
+    if (error instanceof InputError && hasCode(error.cause, "ENOENT")) return undefined;
+    throw error;
   }
 }
 

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import {
   appendFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -117,7 +118,7 @@ describe("bad input", () => {
     const { code, stderr } = await start();
     expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
     expect(stderr).not.toContain("    at ");
-    expect(readdirSync(join(tiny.store, "runs/r"))).toEqual(["owner.json"]);
+    expect(existsSync(tiny.store)).toBe(false);
   });
 
   it("a weight that is no number: which parameter, before anything is played", async () => {
@@ -129,7 +130,7 @@ describe("bad input", () => {
       code: 2,
       stderr: expect.stringMatching(/parameter \S+ holds NaN: .*\n {2}fix: /),
     });
-    expect(readdirSync(join(tiny.store, "runs/r"))).toEqual(["owner.json"]);
+    expect(existsSync(tiny.store)).toBe(false);
   });
 
   it.each([
@@ -141,20 +142,63 @@ describe("bad input", () => {
     expect(await t1(...words)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
   });
 
-  it("a broken task.toml: file and line; after its repair the run goes on", async () => {
+  it("a broken task.toml and a task without tests: both, with the line; after their repair the name is free", async () => {
     const file = join(firstTask(), "task.toml");
     const whole = readFileSync(file, "utf8");
     writeFileSync(file, whole.replace("timeout_sec = 60", 'timeout_sec = "soon"'));
+    const tests = join(tiny.pool, readdirSync(tiny.pool)[1], "tests");
+    renameSync(tests, `${tests}-aside`);
     const { code, stderr } = await start();
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/task\.toml:\d+/)]);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(
+        /2 of 2 tasks of the pool cannot be used: [\s\S]*task\.toml:\d+[\s\S]*tests\/test\.sh/,
+      ),
+    ]);
+    expect(existsSync(tiny.store)).toBe(false);
     writeFileSync(file, whole);
-    expect((await t1("run", "resume", "r", "--local", tiny.store)).code).toBe(0);
+    renameSync(`${tests}-aside`, tests);
+    expect((await start()).code).toBe(0);
     await checkFinishedRun(await openStore(tiny.store), "r");
   });
 
-  it("a task without tests", async () => {
-    rmSync(join(firstTask(), "tests"), { recursive: true });
-    expect(await start()).toMatchObject({ code: 2, stderr: expect.stringContaining("tests/test.sh") });
+  it.each([
+    [
+      "a context that no prompt fits",
+      "agent.contextTokens=20",
+      /leaves no room for an answer: .*agent\.contextTokens = 20/,
+    ],
+    [
+      "a context longer than the model's",
+      "agent.contextTokens=100000",
+      /longer than the model can be run with/,
+    ],
+    [
+      "a pool of evaluations that is not there",
+      "evaluation={pool: nowhere, every: 1}",
+      /cannot read the pool of tasks: .*nowhere/,
+    ],
+    ["a policy of a run that is not there", "policy={run: none}", /no such run: none/],
+  ])("%s: config check and start say the same, and nothing is left", async (_, setting, message) => {
+    const checked = await t1("config", "check", tiny.config, "--set", setting, "--local", tiny.store);
+    const { code, stderr } = await start("--set", setting);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
+    expect(checked).toMatchObject({ code: 2, stderr });
+    expect(existsSync(tiny.store)).toBe(false);
+  });
+
+  it("a task whose base image nothing stands for, or whose base belongs to somebody else", async () => {
+    const dockerfile = join(firstTask(), "environment/Dockerfile");
+    writeFileSync(dockerfile, "FROM debian:12\nRUN true\n");
+    expect(await start()).toMatchObject({ code: 2, stderr: expect.stringMatching(/debian:12/) });
+    const images = join(tiny.folder, "images.yaml");
+    // Nobody's sandboxes are root outside, not even root's.
+    writeFileSync(images, 'bases: { "debian:12": { folder: /usr } }\n');
+    expect(await start("--images", images)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/the image belongs to user 0/),
+    });
+    expect(existsSync(tiny.store)).toBe(false);
   });
 
   it("tests that hang, and tests that collect nothing, are graded 0 with their cause and are no failure", async () => {
@@ -372,9 +416,7 @@ describe("bad input", () => {
   it("a machine that forbids user namespaces: what would allow them; no command runs unisolated", async () => {
     const { code, stderr } = await onMachine("echo 0 > /proc/sys/user/max_user_namespaces");
     expect([code, stderr]).toEqual([2, expect.stringMatching(/does not let bubblewrap isolate[\s\S]*fix: /)]);
-    const store = await openStore(tiny.store);
-    const written = await Array.fromAsync(store.list(`${iterationPrefix("r", 0)}episodes/`));
-    expect(written.filter(({ key }) => !key.endsWith("claim.json"))).toEqual([]);
+    expect(existsSync(tiny.store)).toBe(false);
   });
 
   /** A trajectory of the closed iteration, and a way to let the runner have died before it trained. */
