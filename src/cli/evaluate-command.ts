@@ -1,7 +1,7 @@
 // `t1 evaluate`: a version of a run's policy on a pool, beside the version the run began with.
 import { basename, resolve } from "node:path";
 import type { Command } from "commander";
-import type { Comparison, EvaluationSummary } from "../evaluation/summary.ts";
+import { type Comparison, describeNothingResolved, type EvaluationSummary } from "../evaluation/summary.ts";
 import { InputError } from "../failure/errors.ts";
 import { assertCanEvaluate } from "../learning/checkpoints.ts";
 import { readClosed } from "../rollout/close.ts";
@@ -167,5 +167,6 @@ function formatResult(
     `reward v${base}`,
     `reward v${version}`,
   ];
-  return formatTable(header, rows) + missing;
+  const nothing = describeNothingResolved(before, after);
+  return `${formatTable(header, rows)}${nothing === undefined ? "" : `${nothing}\n`}${missing}`;
 }

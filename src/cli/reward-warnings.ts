@@ -18,11 +18,10 @@ export function rewardWarnings({ reward, tasks, kind }: RunConfig): readonly str
   if (kind === "sft" || reward.kind !== "dense" || storedPoolName(tasks.pool) !== undefined) return [];
   const file = defaultReport(tasks.pool);
   if (!existsSync(file)) return [];
-  using report = new CheckReport(file);
-  return describeRewards(
-    [...report.entries()].flatMap(({ check }) => check.assertions ?? []),
-    reward.scale,
-  );
+  const report = new CheckReport(file);
+  report[Symbol.dispose]();
+  const counts = [...report.entries()].flatMap(({ check }) => check.assertions ?? []);
+  return describeRewards(counts, reward.scale);
 }
 
 /** @param assertions of each task; 0 where the tests report none */

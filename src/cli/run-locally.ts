@@ -74,13 +74,14 @@ export async function checkLocally(
   assertTasks(written.config, processes ? "processes" : "in-process");
   const progress = new Progress({ stream: process.stderr });
   progress.begin("checking pool, model and sandboxes");
+  const sandboxes = await openSandboxes(kind);
   try {
-    await using sandboxes = await openSandboxes(kind);
     return await checkStart(written, {
       ...{ store, sandboxes, images: imageServices(imagesFile, sandboxes) },
       onTask: (done, total) => progress.advance(done, total),
     });
   } finally {
+    await sandboxes[Symbol.asyncDispose]();
     progress.clear();
   }
 }

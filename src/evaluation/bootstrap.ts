@@ -30,6 +30,21 @@ export function bootstrapMean(perTask: readonly number[], seed: string): Interva
   return { mean: meanOf(perTask), low: quantile(means, OUTSIDE), high: quantile(means, 1 - OUTSIDE) };
 }
 
+/** With fewer tasks that changed, even if all went one way, the exact sign-flip test gives p ≥ 2 / 2⁵ = 0.0625. */
+const FEWEST_CHANGED = 6;
+
+/**
+ * Mean of paired differences with its interval. Resampling a handful of tasks that changed, all the same way, would
+ * hardly ever give 0 and call it a finding: then the interval is widened to hold 0.
+ *
+ * @param differences one per task, after minus before
+ */
+export function bootstrapDifference(differences: readonly number[], seed: string): Interval {
+  const { mean, low, high } = bootstrapMean(differences, seed);
+  if (differences.filter(difference => difference !== 0).length >= FEWEST_CHANGED) return { mean, low, high };
+  return { mean, low: Math.min(0, low), high: Math.max(0, high) };
+}
+
 export function meanOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { deriveSeed } from "../random/seed.ts";
 import { bootstrapMean } from "./bootstrap.ts";
-import { compareEvaluations, type EvaluatedEpisode, summariseEvaluation } from "./summary.ts";
+import {
+  compareEvaluations,
+  describeNothingResolved,
+  type EvaluatedEpisode,
+  summariseEvaluation,
+} from "./summary.ts";
 
 const seed = deriveSeed("test");
 const episode = (task: string, resolved?: boolean, groups: string[] = []): EvaluatedEpisode => ({
@@ -74,8 +79,31 @@ describe("paired comparison", () => {
     expect(comparison.groups.x.taskCount).toBe(2);
   });
 
-  it("of an evaluation with itself is exactly 0", () => {
+  it("of an evaluation with itself is 0, with as much doubt each way", () => {
     const same = [episode("a", true), episode("b", false)];
-    expect(compareEvaluations(same, same, seed).resolved).toEqual({ mean: 0, low: 0, high: 0 });
+    const { resolved, reward } = compareEvaluations(same, same, seed);
+    expect(resolved).toMatchObject({ mean: 0, low: -resolved.high });
+    expect(reward).toEqual({ mean: 0, low: 0, high: 0 });
+  });
+
+  it("of rewards is no finding where fewer than six tasks changed, all the same way", () => {
+    const reward = (value: number) => ({ resolved: false, reward: value });
+    const tasks = (changed: number) =>
+      Array.from({ length: 40 }, (_, task) => ({
+        ...{ task: `t${task}`, groups: [] },
+        outcome: reward(task < changed ? 1 : 0),
+      }));
+    expect(compareEvaluations(tasks(0), tasks(5), seed).reward.low).toBe(0);
+    expect(compareEvaluations(tasks(0), tasks(12), seed).reward.low).toBeGreaterThan(0);
+  });
+
+  it("of evaluations in which nothing was resolved is said in words", () => {
+    const none = Array.from({ length: 48 }, (_, task) => episode(`t${task}`, false));
+    const summary = summariseEvaluation(none, seed);
+    expect(describeNothingResolved(summary, summary)).toBe(
+      "nothing was resolved by either: 48 tasks leave room for up to 7.4 % (95 %)",
+    );
+    const some = summariseEvaluation([...none, episode("more", true)], seed);
+    expect(describeNothingResolved(summary, some)).toBeUndefined();
   });
 });

@@ -1,6 +1,7 @@
 // What an evaluation says: rates with intervals, per group, and what missing episodes could change.
 import { z } from "zod";
-import { bootstrapMean, type Interval, meanOf } from "./bootstrap.ts";
+import { bootstrapDifference, bootstrapMean, type Interval, meanOf } from "./bootstrap.ts";
+import { meanShare, pairedDifference, type TaskShare } from "./shares.ts";
 
 /** One episode of an evaluation; undefined outcome: the infrastructure failed and its repeats too. */
 export interface EvaluatedEpisode {
@@ -9,6 +10,8 @@ export interface EvaluatedEpisode {
   /** Groups the task belongs to, e.g. its kind and families. */
   readonly groups: readonly string[];
 }
+
+type Outcome = NonNullable<EvaluatedEpisode["outcome"]>;
 
 const Interval95 = z.strictObject({
   mean: z.number(),
@@ -45,7 +48,7 @@ export function summariseEvaluation(episodes: readonly EvaluatedEpisode[], seed:
   return {
     ...ratesOf(episodes, seed),
     missingCount,
-    worstCase: meanOf([...perTask(worst, ({ resolved }) => Number(resolved)).values()]),
+    worstCase: meanOf([...resolvedByTask(worst).values()].map(({ share }) => share)),
     valid: missingCount <= MAX_MISSING_SHARE * episodes.length,
     groups: Object.fromEntries(
       groups.map(group => [
@@ -57,6 +60,12 @@ export function summariseEvaluation(episodes: readonly EvaluatedEpisode[], seed:
       ]),
     ),
   };
+}
+
+/** A sentence for a person in place of differences that say nothing; undefined where either resolved something. */
+export function describeNothingResolved(before: Rates, after: Rates): string | undefined {
+  if (before.resolved.mean > 0 || after.resolved.mean > 0 || after.taskCount === 0) return undefined;
+  return `nothing was resolved by either: ${after.taskCount} tasks leave room for up to ${(100 * after.resolved.high).toFixed(1)} % (95 %)`;
 }
 
 export interface Comparison {
@@ -87,49 +96,65 @@ export function compareEvaluations(
 }
 
 function ratesOf(episodes: readonly EvaluatedEpisode[], seed: string): Rates {
-  const resolved = [...perTask(episodes, outcome => Number(outcome.resolved)).values()];
-  const reward = [...perTask(episodes, outcome => outcome.reward).values()];
-  const none = { mean: 0, low: 0, high: 0 };
-  const empty = resolved.length === 0;
+  const tasks = [...resolvedByTask(episodes).values()];
+  if (tasks.length === 0) return { taskCount: 0, episodeCount: 0, resolved: NONE, reward: NONE };
   return {
-    taskCount: resolved.length,
-    episodeCount: episodes.filter(episode => episode.outcome !== undefined).length,
-    resolved: empty ? none : bootstrapMean(resolved, seed),
-    reward: empty ? none : bootstrapMean(reward, seed),
+    taskCount: tasks.length,
+    episodeCount: tasks.reduce((sum, task) => sum + task.episodes, 0),
+    resolved: meanShare(tasks),
+    reward: bootstrapMean([...rewardByTask(episodes).values()], seed),
   };
 }
 
 function differenceOf(before: readonly EvaluatedEpisode[], after: readonly EvaluatedEpisode[], seed: string) {
-  const paired = (value: (outcome: NonNullable<EvaluatedEpisode["outcome"]>) => number): number[] => {
-    const earlier = perTask(before, value);
-    return [...perTask(after, value)].flatMap(([task, mean]) => {
-      const base = earlier.get(task);
-      return base === undefined ? [] : [mean - base];
-    });
-  };
-  const resolved = paired(outcome => Number(outcome.resolved));
-  const none = { mean: 0, low: 0, high: 0 };
-  if (resolved.length === 0) return { taskCount: 0, resolved: none, reward: none };
+  const resolved = pairs(resolvedByTask(before), resolvedByTask(after));
+  if (resolved.length === 0) return { taskCount: 0, resolved: NONE, reward: NONE };
+  const rewards = pairs(rewardByTask(before), rewardByTask(after));
   return {
     taskCount: resolved.length,
-    resolved: bootstrapMean(resolved, seed),
-    reward: bootstrapMean(
-      paired(outcome => outcome.reward),
+    resolved: pairedDifference(
+      resolved.map(([earlier]) => earlier),
+      resolved.map(([, later]) => later),
+    ),
+    reward: bootstrapDifference(
+      rewards.map(([earlier, later]) => later - earlier),
       seed,
     ),
   };
 }
 
-/** Mean over the episodes of each task that have an outcome. */
-function perTask(
-  episodes: readonly EvaluatedEpisode[],
-  value: (outcome: NonNullable<EvaluatedEpisode["outcome"]>) => number,
-): Map<string, number> {
-  const byTask = Map.groupBy(episodes, episode => episode.task);
-  const means = new Map<string, number>();
-  for (const [task, own] of byTask) {
-    const values = own.flatMap(({ outcome }) => (outcome === undefined ? [] : [value(outcome)]));
-    if (values.length > 0) means.set(task, meanOf(values));
-  }
-  return means;
+const NONE: Interval = { mean: 0, low: 0, high: 0 };
+
+/** Values of the tasks that both have. */
+function pairs<Value>(
+  before: ReadonlyMap<string, Value>,
+  after: ReadonlyMap<string, Value>,
+): [Value, Value][] {
+  return [...after].flatMap(([task, later]) => {
+    const earlier = before.get(task);
+    return earlier === undefined ? [] : [[earlier, later] satisfies [Value, Value]];
+  });
+}
+
+function resolvedByTask(episodes: readonly EvaluatedEpisode[]): Map<string, TaskShare> {
+  return mapValues(outcomesByTask(episodes), outcomes => ({
+    share: meanOf(outcomes.map(({ resolved }) => Number(resolved))),
+    episodes: outcomes.length,
+  }));
+}
+
+function rewardByTask(episodes: readonly EvaluatedEpisode[]): Map<string, number> {
+  return mapValues(outcomesByTask(episodes), outcomes => meanOf(outcomes.map(({ reward }) => reward)));
+}
+
+/** Outcomes of each task that has one. */
+function outcomesByTask(episodes: readonly EvaluatedEpisode[]): Map<string, Outcome[]> {
+  const outcomes = new Map<string, Outcome[]>();
+  for (const { task, outcome } of episodes)
+    if (outcome !== undefined) outcomes.set(task, [...(outcomes.get(task) ?? []), outcome]);
+  return outcomes;
+}
+
+function mapValues<From, To>(map: ReadonlyMap<string, From>, change: (value: From) => To): Map<string, To> {
+  return new Map([...map].map(([key, value]) => [key, change(value)]));
 }

@@ -1,5 +1,5 @@
 // Evaluations: rates with their intervals, and the gain of the newest version over the oldest, task by task.
-import type { Comparison } from "../evaluation/summary.ts";
+import { type Comparison, describeNothingResolved } from "../evaluation/summary.ts";
 import { count, decimals, percent, points, signed } from "./format.ts";
 import { type Html, html } from "./html.ts";
 import type { EvaluationSeries } from "./read-evaluations.ts";
@@ -15,7 +15,7 @@ export function evaluations({ evaluations: all }: RunData): Html {
     return html`<section id="evaluations"><h2>Evaluations</h2><p class="empty">None yet. <code>t1 evaluate</code> measures a version on a pool.</p></section>`;
   const shown = all.slice(0, MOST_SERIES);
   return html`<section id="evaluations"><h2>Evaluations</h2>
-<p class="lead">Intervals are 95 % by bootstrap over tasks; a gain is paired: the same tasks, after minus before.</p>
+<p class="lead">Intervals are 95 %: of what was resolved Wilson’s and, for a gain, Newcombe’s for pairs, with repeats of a task counted for what they tell; of rewards by bootstrap over tasks. A gain is paired: the same tasks, after minus before.</p>
 ${shown.map(drawSeries)}
 ${all.length > shown.length && html`<p class="omitted">${count(all.length - shown.length)} more series are left out</p>`}</section>`;
 }
@@ -48,7 +48,8 @@ function drawSeries({ title, evaluations: members, gain }: EvaluationSeries): Ht
     ]),
   );
   const [before, after] = [members[0], members[members.length - 1]];
-  return html`<h3>${title}</h3>${rates}${
+  const nothing = describeNothingResolved(before.summary, after.summary);
+  return html`<h3>${title}</h3>${rates}${nothing !== undefined && html`<p>${nothing}</p>`}${
     gain !== undefined && html`<h4>Gain of v${after.version} over v${before.version}</h4>${gainTable(gain)}`
   }`;
 }

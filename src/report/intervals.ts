@@ -1,5 +1,5 @@
 // 95 % intervals of means over the episodes of some iterations.
-import { wilson } from "../evaluation/share-difference.ts";
+import { wilson } from "../evaluation/shares.ts";
 import type { ClosedEpisode } from "../run/records.ts";
 import type { Interval } from "./chart.ts";
 import { closedIterations, type IterationData } from "./read-run.ts";
@@ -11,10 +11,8 @@ const Z = 1.959964;
 export function resolvedInterval(iterations: readonly IterationData[]): Interval | undefined {
   const episodes = episodesOf(iterations);
   if (episodes.length === 0) return undefined;
-  return wilson({
-    successes: episodes.filter(({ resolved }) => resolved).length,
-    size: episodes.length,
-  });
+  const successes = episodes.filter(({ resolved }) => resolved).length;
+  return wilson(successes / episodes.length, episodes.length);
 }
 
 /**

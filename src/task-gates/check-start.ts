@@ -158,8 +158,8 @@ async function probe(sandboxes: SandboxProvider, bases: readonly ImageBase[]): P
       generation: 1,
       deadlineMs: Date.now() + PROBE_MS,
     };
-    await using sandbox = await sandboxes.create(spec, lease);
-    await sandbox.exec("true", { timeoutMs: PROBE_MS });
+    const sandbox = await sandboxes.create(spec, lease);
+    await sandbox.exec("true", { timeoutMs: PROBE_MS }).finally(() => sandbox[Symbol.asyncDispose]());
   }
 }
 
