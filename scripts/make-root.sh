@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a root file system that can stand for an image in bubblewrap sandboxes (docs/images.md), by debootstrap.
-# Run as root: debootstrap needs it, and the sandboxes of root are another user, who must own all files.
+# Run it as root: debootstrap needs root, and the sandboxes of root run as another user, who must own all files.
 #
 #   make-root.sh SUITE FOLDER [MIRROR] [PACKAGE…]      make-root.sh bookworm /roots/debian-12
 set -eu
@@ -24,6 +24,7 @@ for package; do packages=$packages,$package; done
 # A debootstrap may be older than the suite: then the script of its distribution does.
 own=/usr/share/debootstrap/scripts/$suite
 [ -e "$own" ] || own=/usr/share/debootstrap/scripts/$script
+mkdir -p "$(dirname "$folder")"
 debootstrap --variant=minbase --components="$components" --include="$packages" "$suite" "$folder" "$mirror" "$own"
 
 # One user is mapped into a sandbox: apt may not try to become another.
@@ -33,5 +34,5 @@ rm -f "$folder/etc/resolv.conf"
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
 [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp /etc/ssl/certs/ca-certificates.crt "$folder/etc/ssl/certs/"
 rm -rf "$folder"/var/cache/apt/archives/*.deb "$folder"/dev/*
-# sandbox-user.ts: whom the sandboxes of this machine's root are outside.
+# The host user that sandboxes of root run as (sandbox-user.ts).
 chown -hR 1900000000:1900000000 "$folder"

@@ -79,7 +79,7 @@ export function addCheckCommand(tasks: Command): void {
       print(
         options,
         { report: file, unchecked, tasks: entries },
-        describeChecks(entries, unchecked, { knownCount, file }),
+        describeChecks(entries, unchecked, { knownCount, file, width: process.stdout.columns }),
       );
       if (unchecked.length > 0) process.exitCode = 75;
       else if (entries.some(({ check: { passed } }) => !passed)) process.exitCode = 1;

@@ -1,45 +1,77 @@
-// What `t1 tasks check` tells a person: how many tasks ended where and why, and which.
+// What `t1 tasks check` tells a person: how many tasks can be trained on here, and why the others cannot.
 import type { CheckEntry } from "./check-report.ts";
-import { formatTable } from "./table.ts";
+import { formatTable, wrapText } from "./table.ts";
 
-/** Failing tasks that are named one by one; the report names all. */
-const NAMED = 40;
-const REASON_CHARACTERS = 160;
+/** Failing tasks that are described one by one; the report has all. */
+const DESCRIBED = 40;
+const INDENT = "    ";
 
 export function describeChecks(
   entries: readonly CheckEntry[],
   unchecked: readonly { readonly path: string; readonly reason: string }[],
-  { knownCount, file }: { readonly knownCount: number; readonly file: string },
+  {
+    knownCount,
+    file,
+    width = 100,
+  }: {
+    readonly knownCount: number;
+    readonly file: string;
+    /** Columns of the terminal. */
+    readonly width?: number;
+  },
 ): string {
   const failed = entries.flatMap(({ path, check: { failed: problem } }) =>
-    problem === undefined ? [] : [{ path, outcome: problem.gate, reason: problem.reason }],
+    problem === undefined ? [] : [{ path, outcome: `no: ${FAILED[problem.gate]}`, reason: problem.reason }],
   );
   const notChecked = unchecked.map(({ path, reason }) => ({ path, outcome: "not checked", reason }));
   const others = [...failed, ...notChecked];
   const passedCount = entries.length - failed.length;
-  const counts = countBy(others.map(({ outcome, reason }) => JSON.stringify([outcome, shorten(reason)])));
-  const rows = [...counts].map(([key, count]) => [...(JSON.parse(key) as [string, string]), `${count}`]);
-  const named = others.slice(0, NAMED).map(({ path, outcome, reason }) => [path, outcome, oneLine(reason)]);
-  const parts = [
-    formatTable(["outcome", "reason", "tasks"], [["passed every gate", "", `${passedCount}`], ...rows]),
-  ];
-  if (named.length > 0) parts.push("\n", formatTable(["task", "outcome", "reason"], named));
-  if (others.length > NAMED) parts.push(`… and ${others.length - NAMED} more, in the report\n`);
+  const rows = [...countBy(others.map(({ outcome }) => outcome))].map(([outcome, count]) => [
+    outcome,
+    `${count}`,
+  ]);
+  const parts = [formatTable(["can be trained on here", "tasks"], [["yes", `${passedCount}`], ...rows])];
+  for (const { path, outcome, reason } of others.slice(0, DESCRIBED))
+    parts.push(`\n${path}: ${outcome}\n${indent(reason, width)}`);
+  if (others.length > DESCRIBED) parts.push(`\n… and ${others.length - DESCRIBED} more, in the report\n`);
   const known = knownCount === 0 ? "" : `, ${knownCount} of them known from an earlier check`;
   const left = unchecked.length === 0 ? "" : `; ${unchecked.length} not checked: the same command goes on`;
-  parts.push(`\n${passedCount} of ${entries.length} checked tasks passed every gate${known}${left}\n`);
-  parts.push(`report: ${file}\n`);
+  parts.push(`\n${passedCount} of ${entries.length} checked tasks can be trained on here${known}${left}\n`);
+  parts.push(...describeCounts(entries), `report: ${file}\n`);
   return parts.join("");
 }
 
-/** The kind of the reason, without what is special to one task. */
-function shorten(reason: string): string {
-  return (/^[^:;(\n]*/.exec(reason)?.[0] ?? reason).trim();
+/** What is wrong with a task that did not pass a gate. */
+const FAILED: Readonly<Record<NonNullable<CheckEntry["check"]["failed"]>["gate"], string>> = {
+  loads: "does not load",
+  "can be run here": "cannot be run here",
+  "image builds": "its image does not build",
+  "is healthy": "is not healthy",
+  "tests hidden": "its tests are not hidden",
+  "doing nothing fails": "doing nothing does not fail",
+  "solution passes": "its solution does not pass",
+  "solution passes again": "its solution does not pass a second time",
+};
+
+/** How many assertions tests report: a dense reward is divided by one number for all. */
+function describeCounts(entries: readonly CheckEntry[]): string[] {
+  const counts = entries.flatMap(({ check: { assertions } }) => assertions ?? []);
+  const counted = counts.filter(count => count > 0);
+  if (counted.length === 0) return [];
+  const without = counts.length - counted.length;
+  return [
+    `assertions a task: ${Math.min(...counted)} to ${Math.max(...counted)}${without === 0 ? "" : `; ${without} tasks report none`} (reward.scale)\n`,
+  ];
 }
 
-function oneLine(text: string): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length > REASON_CHARACTERS ? `${line.slice(0, REASON_CHARACTERS)}…` : line;
+/** Every line of a reason, wrapped to the terminal: the fix stands in the last one. */
+function indent(reason: string, width: number): string {
+  return reason
+    .trimEnd()
+    .split("\n")
+    .flatMap(line => wrapText(line.trim(), Math.max(20, width - INDENT.length)))
+    .map(line => `${INDENT}${line}\n`)
+    .join("");
 }
 
 /** The most frequent first. */

@@ -22,7 +22,7 @@ import { readHashed } from "../store/read-hashed.ts";
 import { decodeChunks } from "../trajectory/chunk.ts";
 import { writeOut } from "./output.ts";
 import { ownVersion } from "./own-version.ts";
-import { parseNumber } from "./parse-count.ts";
+import { parseNumber, parsePositiveCount } from "./parse-count.ts";
 import { storeOption } from "./store-option.ts";
 
 interface ExportOptions {
@@ -41,12 +41,7 @@ export function addEpisodeCommand(program: Command): void {
     .argument("<run>", "name of the run")
     .argument("<episode>", "its number in the iteration", parseNumber)
     .addOption(storeOption())
-    .option(
-      "--iteration <n>",
-      "iteration it belongs to, counted from 0 as in the store and the report",
-      parseNumber,
-      0,
-    )
+    .option("--iteration <n>", "iteration it belongs to, counted from 1 as on screen", parsePositiveCount, 1)
     .option("--evaluation <name>", "evaluation it belongs to, instead of an iteration")
     .addOption(new Option("--format <format>", "form").choices(["atif"]).default("atif"))
     .option("--out <file>", "file to write; stdout when left out")
@@ -55,7 +50,7 @@ export function addEpisodeCommand(program: Command): void {
       const store = await openStore(options.local, "read");
       const { evaluation, iteration, out } = options;
       const phase =
-        evaluation === undefined ? iterationPrefix(run, iteration) : evaluationPrefix(run, evaluation);
+        evaluation === undefined ? iterationPrefix(run, iteration - 1) : evaluationPrefix(run, evaluation);
       const text = await exportAtif(store, run, phase, episode);
       if (out === undefined) process.stdout.write(text);
       else await writeOut(out, text);

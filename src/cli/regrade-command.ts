@@ -14,7 +14,7 @@ import { openStore } from "../store/open-store.ts";
 import type { VerifierMode } from "../verifier/run-verifier.ts";
 import { imagesOption } from "./image-options.ts";
 import { jsonOption, print } from "./output.ts";
-import { parseNumber } from "./parse-count.ts";
+import { parsePositiveCount } from "./parse-count.ts";
 import { Progress } from "./progress.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
 import { storeOption } from "./store-option.ts";
@@ -45,7 +45,11 @@ export function addRegradeCommand(program: Command): void {
       ),
     )
     .option("--task <name>", "only episodes of this task")
-    .option("--iteration <n>", "only this iteration, counted from 0; all when left out", parseNumber)
+    .option(
+      "--iteration <n>",
+      "only this iteration, counted from 1 as on screen; all when left out",
+      parsePositiveCount,
+    )
     .option("--evaluation <name>", "an evaluation instead of iterations; wants --pool")
     .option("--pool <dir>", "folder of the tasks; the run's own pool when left out")
     .addOption(sandboxesOption())
@@ -121,7 +125,7 @@ async function phasesOf(
     evaluation !== undefined
       ? [evaluationPrefix(run, evaluation)]
       : iteration !== undefined
-        ? [iterationPrefix(run, iteration)]
+        ? [iterationPrefix(run, iteration - 1)]
         : undefined;
   for (const phase of wanted ?? []) {
     if ((await store.head(planKey(phase))) !== undefined) continue;

@@ -1,13 +1,16 @@
-// `t1 run`: start, resume, watch, stop and list runs.
+// `t1 run`: start, resume, watch, stop, delete and list runs.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { parseRunConfig } from "../config/parse-config.ts";
+import { deleteRun, sizeOfRun } from "../run/delete-run.ts";
 import { policyPrefix } from "../run/keys.ts";
+import { liveOwner } from "../run/owner-lease.ts";
 import { readRun } from "../run/run-record.ts";
 import { advanceState, readState } from "../run/run-state.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
+import { confirm } from "./confirm.ts";
 import { imagesOption } from "./image-options.ts";
 import { type LocalTaskOptions, overlapOption, processesOption } from "./local-options.ts";
 import { jsonOption, print } from "./output.ts";
@@ -29,7 +32,7 @@ interface RunOptions extends LocalTaskOptions {
 
 export function addRunCommand(program: Command): void {
   const command = refuseUnheard(
-    program.command("run").description("start, resume, watch, stop and list runs"),
+    program.command("run").description("start, resume, watch, stop, delete and list runs"),
   );
   const store = (sub: Command): Command =>
     sub.addOption(storeOption()).addOption(stackOption()).addOption(jsonOption());
@@ -104,6 +107,12 @@ export function addRunCommand(program: Command): void {
     const { config } = await readRun(opened, run);
     if (from.state.policyPublished >= config.training.iterations)
       return print(options, { run, stopped: false }, `${run} is done already\n`);
+    if ((await liveOwner(opened, run, Date.now)) === undefined)
+      return print(
+        options,
+        { run, stopped: false },
+        `nobody works on ${run}, so there is nothing to stop; t1 run resume ${run} goes on\n`,
+      );
     await advanceState(opened, run, from, {
       kind: "stop",
       reason: "stopped by t1 run stop",
@@ -114,6 +123,21 @@ export function addRunCommand(program: Command): void {
       `${run} stops after the tasks at work; t1 run resume ${run} goes on\n`,
     );
   });
+
+  command
+    .command("delete <run>")
+    .description("remove a run with all that it has made: policies, episodes, evaluations")
+    .addOption(storeOption())
+    .option("--yes", "do not ask")
+    .addOption(jsonOption())
+    .action(async (run: string, options: { local: string; yes?: boolean; json?: boolean }) => {
+      const opened = await openStore(options.local, "change");
+      const { count, sizeBytes } = await sizeOfRun(opened, run);
+      const size = `${count} objects, ${(sizeBytes / 1e6).toFixed(1)} MB`;
+      if (options.yes !== true) await confirm(`delete ${run} from ${opened.url} (${size})?`);
+      await deleteRun(opened, run);
+      print(options, { run, deleted: true, count, sizeBytes }, `${run} is deleted: ${size}\n`);
+    });
 
   store(command.command("list").description("list the runs of a store")).action(
     async (options: RunOptions) => {

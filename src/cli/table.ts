@@ -16,6 +16,19 @@ export function formatTable(header: readonly string[], rows: readonly (readonly 
     .join("");
 }
 
+/** Lines of at most `width` characters, broken at blanks; a word that is longer, such as a path, stays whole. */
+export function wrapText(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}
+
 /** 0.412 → "41.2 %" */
 export function percent(share: number): string {
   return `${(100 * share).toFixed(1)} %`;

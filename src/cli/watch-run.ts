@@ -2,7 +2,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { readMetrics } from "../learning/metrics.ts";
 import { executionsFolder, statesAtWork } from "../local/journals.ts";
-import { iterationPrefix, metricsKey } from "../run/keys.ts";
+import { stageOfState } from "../local/stages.ts";
+import { readPlan } from "../rollout/plan.ts";
+import { iterationPrefix, metricsKey, type PhasePrefix } from "../run/keys.ts";
+import { liveOwner } from "../run/owner-lease.ts";
+import type { Stage } from "../run/run-events.ts";
 import { readRun } from "../run/run-record.ts";
 import { readState } from "../run/run-state.ts";
 import type { ObjectStore } from "../store/object-store.ts";
@@ -10,13 +14,18 @@ import { Progress } from "./progress.ts";
 import { iterationLine } from "./run-progress.ts";
 
 const POLL_MS = 500;
+/** Of a bucket, where each look is several requests. */
+const FAR_POLL_MS = 10_000;
 
-/** Iterations go to stdout, what is at work to stderr. Ends when the run is done or stopped. */
+/** Iterations go to stdout, what is at work to stderr. Ends when the run is done, stopped, or nobody works on it. */
 export async function watchRun(store: ObjectStore, run: string, json: boolean): Promise<void> {
   const { config } = await readRun(store, run);
   const { iterations } = config.training;
-  const folder = executionsFolder(store, run);
   const progress = new Progress({ stream: process.stderr });
+  const end = (text: string): void => {
+    progress.clear();
+    process.stderr.write(`${text}\n`);
+  };
   let shown = "";
   for (let iteration = 0; iteration < iterations; ) {
     const phase = iterationPrefix(run, iteration);
@@ -28,23 +37,41 @@ export async function watchRun(store: ObjectStore, run: string, json: boolean): 
       continue;
     }
     const { stopped } = (await readState(store, run)).state;
-    if (stopped !== undefined) {
-      progress.clear();
-      process.stderr.write(`stopped: ${stopped.reason}\n`);
-      return;
+    if (stopped !== undefined) return end(`stopped: ${stopped.reason}; t1 run resume ${run} goes on`);
+    const owner = await liveOwner(store, run, Date.now);
+    if (owner === undefined) {
+      // Its last iteration may have ended since we looked for it.
+      if ((await store.head(metricsKey(phase))) !== undefined) continue;
+      return end(
+        `nobody works on ${run}: ${iteration} of ${iterations} iterations are done; t1 run resume ${run} goes on`,
+      );
     }
-    const atWork = describe(folder);
-    if (atWork !== shown) progress.begin(atWork === "" ? "no runner of this machine is at work" : atWork);
-    else progress.tick();
-    shown = atWork;
-    await sleep(POLL_MS);
+    const stage = stageAtWork(store, run);
+    const label = `iteration ${iteration + 1}  ${stage ?? `at work by ${owner.holder}`}`;
+    const episodes = stage === "rollout" ? await countEpisodes(store, phase) : undefined;
+    if (label !== shown) progress.begin(label, episodes?.planned);
+    if (episodes === undefined) progress.tick();
+    else progress.advance(episodes.done, episodes.planned);
+    shown = label;
+    await sleep(store.url.startsWith("file:") ? POLL_MS : FAR_POLL_MS);
   }
   progress.clear();
 }
 
-/** `r-s1: Iterate > r-s1-i000003: Rollouts`; empty where the run is at work elsewhere. */
-function describe(folder: string): string {
-  return statesAtWork(folder)
-    .map(({ execution, states }) => `${execution}: ${states.join(", ")}`)
-    .join(" > ");
+/** Undefined where the run is at work on another machine, or between two stages. */
+function stageAtWork(store: ObjectStore, run: string): Stage | undefined {
+  return statesAtWork(executionsFolder(store, run))
+    .flatMap(({ states }) => states)
+    .map(stageOfState)
+    .findLast(stage => stage !== undefined);
+}
+
+async function countEpisodes(
+  store: ObjectStore,
+  phase: PhasePrefix,
+): Promise<{ readonly done: number; readonly planned: number }> {
+  const planned = (await readPlan(store, phase)).length;
+  let done = 0;
+  for await (const { key } of store.list(`${phase}episodes/`)) if (key.endsWith("/admitted.json")) done++;
+  return { done, planned };
 }

@@ -17,7 +17,7 @@ interface PhaseCost {
   readonly usage: Usage;
   readonly items: readonly CostItem[];
   readonly usd: number;
-  /** Undefined before any episode was planned. */
+  /** Undefined before any episode ran. */
   readonly usdPerEpisode?: number;
 }
 
@@ -72,7 +72,7 @@ async function actualPhases(
   const costs: PhaseCost[] = [];
   for (const [phase, prefix] of phases) {
     const usage = (await readUsage(store, prefix)) ?? (await measured(prefix, shape, store));
-    if (usage === undefined) continue;
+    if (usage === undefined || (usage.episodeCount === 0 && usage.training === undefined)) continue;
     const items = phaseCost(usage, shape);
     const usd = totalUsd(items);
     const { episodeCount } = usage;

@@ -62,8 +62,13 @@ export async function readUsage(store: ObjectStore, phase: PhasePrefix): Promise
   return found === undefined ? undefined : parseJson(found.body, usageKey(phase), PhaseUsage);
 }
 
-/** @param attempts of each episode; consecutive episodes shared a driver, which lived as long as the longest of them */
-function measure(attempts: readonly (readonly EpisodeRecord[])[], episodesPerDriver: number) {
+/**
+ * Only episodes that ran count: one that was planned and never begun costs nothing.
+ *
+ * @param planned attempts of each episode; consecutive episodes shared a driver, which lived as long as the longest
+ */
+function measure(planned: readonly (readonly EpisodeRecord[])[], episodesPerDriver: number) {
+  const attempts = planned.filter(records => records.length > 0);
   const secondsOf = attempts.map(records => sum(records.map(({ times }) => times.totalMs / 1000)));
   const groups = Array.from({ length: Math.ceil(attempts.length / episodesPerDriver) }, (_, group) =>
     Math.max(...secondsOf.slice(group * episodesPerDriver, (group + 1) * episodesPerDriver)),

@@ -36,7 +36,8 @@ function assertName(kind: "run" | "evaluation", name: string): void {
   });
 }
 
-function runPrefix(run: string): RunPrefix {
+/** Everything of a run lies below. */
+export function runPrefix(run: string): RunPrefix {
   assertName("run", run);
   return `runs/${run}/`;
 }

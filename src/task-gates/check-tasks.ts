@@ -137,12 +137,22 @@ async function whyUnsolved(
   return undefined;
 }
 
-function whyNotPassed({ report, tampering }: VerifierRun): string | undefined {
+function whyNotPassed({ report, tampering, files }: VerifierRun): string | undefined {
   const { outcome, tests, cause } = report;
   if (outcome === 1 && cause !== "report_conflict") return undefined;
   const leftOut = (tampering?.found ?? [])
     .filter(({ effect }) => effect === "left_out")
     .map(({ path }) => path);
   const failing = tests.filter(test => test.status !== "passed").map(test => test.name);
-  return `outcome ${outcome}, expected 1${cause === undefined ? "" : ` (${cause})`}${failing.length > 0 ? `; not passing: ${failing.join(", ")}` : ""}${leftOut.length > 0 ? `; left out of the hardened verifier: ${leftOut.join(", ")} (verifier.mode shared keeps them)` : ""}`;
+  return `outcome ${outcome}, expected 1${cause === undefined ? "" : ` (${cause})`}${failing.length > 0 ? `; not passing: ${failing.join(", ")}` : ""}${leftOut.length > 0 ? `; left out of the hardened verifier: ${leftOut.join(", ")} (verifier.mode shared keeps them)` : ""}${lastLines(files)}`;
+}
+
+/** Lines of the tests' output that a reason ends with. */
+const LAST_LINES = 12;
+
+/** What the tests printed last: mostly why they failed, e.g. a host that they could not reach. */
+function lastLines(files: VerifierRun["files"]): string {
+  const printed = Buffer.from(files.get("stdout.txt") ?? []).toString("utf8");
+  const lines = printed.split("\n").filter(line => line.trim() !== "");
+  return lines.length === 0 ? "" : `\nthe tests printed last:\n${lines.slice(-LAST_LINES).join("\n")}`;
 }

@@ -22,7 +22,7 @@ describe("t1 episode export", () => {
     const sampled = episodes.find(({ arraysSha256 }) => arraysSha256 !== undefined);
     if (sampled === undefined) throw new Error("no episode has tokens");
     await admit(store, episodePrefix(phase, sampled.episode), sampled.attempt);
-    const place = ["--local", local, "--iteration", "1"];
+    const place = ["--local", local, "--iteration", "2"];
     const [written, missing, wrong] = await Promise.all([
       t1("episode", "export", "r", `${sampled.episode}`, ...place, "--format", "atif", "--out", out),
       t1("episode", "export", "r", "99", ...place),

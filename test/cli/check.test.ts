@@ -40,11 +40,15 @@ describe("t1 tasks check", () => {
     expect(first).toMatchObject({
       code: 1,
       stdout: expect.stringMatching(
-        /^outcome +reason +tasks\n[- ]+\npassed every gate +2\n(solution passes +outcome 0, expected 1 +1\nloads +.* 1|loads +.* 1\nsolution passes +outcome 0, expected 1 +1)\n/,
+        /^can be trained on here +tasks\n[- ]+\nyes +2\n(no: its solution does not pass +1\nno: does not load +1|no: does not load +1\nno: its solution does not pass +1)\n/,
       ),
     });
-    expect(first.stdout).toMatch(/even\/task-0 +solution passes +outcome 0, expected 1; not passing: /);
-    expect(first.stdout).toContain("2 of 4 checked tasks passed every gate\n");
+    expect(first.stdout).toMatch(
+      /even\/task-0: no: its solution does not pass\n {4}outcome 0, expected 1; not passing: /,
+    );
+    // Also the fix, which stands last.
+    expect(first.stdout).toMatch(/even\/task-2: no: does not load\n(?: {4}.*\n)* {4}fix: /);
+    expect(first.stdout).toContain("2 of 4 checked tasks can be trained on here\n");
     expect(
       entries()
         .map(({ path }) => path)
