@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a root file system that can stand for an image in bubblewrap sandboxes (docs/images.md), by debootstrap.
-# Run it as root: debootstrap needs root, and the sandboxes of root run as another user, who must own all files.
+# Run it as root or with sudo: debootstrap needs root.
 #
 #   make-root.sh SUITE FOLDER [MIRROR] [PACKAGE…]      make-root.sh bookworm /roots/debian-12
 set -eu
@@ -34,5 +34,8 @@ rm -f "$folder/etc/resolv.conf"
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
 [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp /etc/ssl/certs/ca-certificates.crt "$folder/etc/ssl/certs/"
 rm -rf "$folder"/var/cache/apt/archives/*.deb "$folder"/dev/*
-# The host user that sandboxes of root run as (sandbox-user.ts).
-chown -hR 1900000000:1900000000 "$folder"
+# The user whom sandboxes run as must own all files: whoever called sudo, or for root itself user 1900000000
+# (sandbox-user.ts).
+uid=${SUDO_UID:-0} gid=${SUDO_GID:-0}
+[ "$uid" != 0 ] || uid=1900000000 gid=1900000000
+chown -hR "$uid:$gid" "$folder"

@@ -168,5 +168,24 @@ function formatResult(
     `reward v${version}`,
   ];
   const nothing = describeNothingResolved(before, after);
-  return `${formatTable(header, rows)}${nothing === undefined ? "" : `${nothing}\n`}${missing}`;
+  const sentence = nothing ?? describeGain(pool, before, after, gain);
+  return `${formatTable(header, rows)}${missing}${sentence}\n`;
+}
+
+/** The result in one sentence, the last line of the output. */
+function describeGain(
+  pool: string,
+  before: EvaluationSummary,
+  after: EvaluationSummary,
+  { resolved, taskCount }: Comparison,
+): string {
+  const change = `${percent(before.resolved.mean)} of ${pool} were resolved before, ${percent(after.resolved.mean)} after`;
+  if (taskCount < 2) return `${change}: one task says nothing about others`;
+  const verdict =
+    resolved.low > 0
+      ? "an improvement"
+      : resolved.high < 0
+        ? "a loss"
+        : "no difference that could be told from chance";
+  return `${change}: ${signedInterval(resolved)} points over ${taskCount} tasks, ${verdict}`;
 }
