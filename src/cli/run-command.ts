@@ -1,9 +1,11 @@
 // `t1 run`: start, resume, watch, stop, delete and list runs.
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { parseRunConfig } from "../config/parse-config.ts";
-import { deleteRun, sizeOfRun } from "../run/delete-run.ts";
+import { executionsFolder } from "../local/journals.ts";
+import { assertDeletable, deleteRun } from "../run/delete-run.ts";
 import { policyPrefix } from "../run/keys.ts";
 import { liveOwner } from "../run/owner-lease.ts";
 import { readRun } from "../run/run-record.ts";
@@ -132,11 +134,11 @@ export function addRunCommand(program: Command): void {
     .addOption(jsonOption())
     .action(async (run: string, options: { local: string; yes?: boolean; json?: boolean }) => {
       const opened = await openStore(options.local, "change");
-      const { count, sizeBytes } = await sizeOfRun(opened, run);
-      const size = `${count} objects, ${(sizeBytes / 1e6).toFixed(1)} MB`;
-      if (options.yes !== true) await confirm(`delete ${run} from ${opened.url} (${size})?`);
-      await deleteRun(opened, run);
-      print(options, { run, deleted: true, count, sizeBytes }, `${run} is deleted: ${size}\n`);
+      await assertDeletable(opened, run);
+      if (options.yes !== true) await confirm(`delete ${run} from ${opened.url}?`);
+      const journals = executionsFolder(opened, run);
+      const count = await deleteRun(opened, run, () => rm(journals, { recursive: true, force: true }));
+      print(options, { run, deleted: true, count }, `${run} is deleted: ${count} objects\n`);
     });
 
   store(command.command("list").description("list the runs of a store")).action(

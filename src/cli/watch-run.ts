@@ -2,13 +2,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { readMetrics } from "../learning/metrics.ts";
 import { executionsFolder, statesAtWork } from "../local/journals.ts";
-import { stageOfState } from "../local/stages.ts";
 import { readPlan } from "../rollout/plan.ts";
 import { iterationPrefix, metricsKey, type PhasePrefix } from "../run/keys.ts";
 import { liveOwner } from "../run/owner-lease.ts";
 import type { Stage } from "../run/run-events.ts";
 import { readRun } from "../run/run-record.ts";
 import { readState } from "../run/run-state.ts";
+import { findState } from "../stages/states.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { Progress } from "./progress.ts";
 import { iterationLine } from "./run-progress.ts";
@@ -62,7 +62,7 @@ export async function watchRun(store: ObjectStore, run: string, json: boolean): 
 function stageAtWork(store: ObjectStore, run: string): Stage | undefined {
   return statesAtWork(executionsFolder(store, run))
     .flatMap(({ states }) => states)
-    .map(stageOfState)
+    .map(state => findState(state)?.stage)
     .findLast(stage => stage !== undefined);
 }
 

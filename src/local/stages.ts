@@ -9,11 +9,6 @@ export function stageBegun(event: HistoryEvent): Stage | undefined {
   return event.type.endsWith("StateEntered") ? findState(stateName(event) ?? "")?.stage : undefined;
 }
 
-/** The stage that a state of the iteration machine is part of. */
-export function stageOfState(state: string): Stage | undefined {
-  return STAGE_OF[state];
-}
-
 /** Wall time of each stage from a finished execution, ms. */
 export function stageTimings(history: readonly HistoryEvent[]): Timings {
   const timings: Timings = {};

@@ -24,7 +24,6 @@ const OWN_DATA: Readonly<Record<string, string>> = {
   "src/task/compose-file.ts": "an empty object, for its defaults",
   "src/deployment/run-machine.ts": "the input that we gave an execution",
   "src/local/machines.ts": "the input that we gave an execution",
-  "src/sampler/sglang/sglang-sampler.ts": "an answer, whose text counts when it does not fit",
   "src/sandbox/bubblewrap/lease-files.ts": "a lease of ours; one that does not fit is left out",
   "src/agent/atif.ts": "a trajectory that we write",
   "src/image/images-file.ts": "an empty object, for its defaults",
