@@ -1,6 +1,6 @@
 // What the reward setting means for the tasks of a pool, from what `t1 tasks check` has counted.
 import { existsSync } from "node:fs";
-import type { RunConfig } from "../config/run-config.ts";
+import { playsDemonstrations, type RunConfig } from "../config/run-config.ts";
 import { storedPoolName } from "../run/stored-pool.ts";
 import { CheckReport } from "./check-report.ts";
 import { defaultReport } from "./default-report.ts";
@@ -14,8 +14,10 @@ const UNEVEN = 2;
  *
  * @returns sentences for a person; none where nothing is known of the pool
  */
-export function rewardWarnings({ reward, tasks, kind }: RunConfig): readonly string[] {
-  if (kind === "sft" || reward.kind !== "dense" || storedPoolName(tasks.pool) !== undefined) return [];
+export function rewardWarnings(config: RunConfig): readonly string[] {
+  const { reward, tasks } = config;
+  if (playsDemonstrations(config) || reward.kind !== "dense" || storedPoolName(tasks.pool) !== undefined)
+    return [];
   const file = defaultReport(tasks.pool);
   if (!existsSync(file)) return [];
   const report = new CheckReport(file);

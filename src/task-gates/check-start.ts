@@ -1,7 +1,7 @@
 // Everything that a start of a run would be refused for, looked at before anything is written: `t1 run start` and
 // `t1 config check` ask here.
 import { join } from "node:path";
-import type { RunConfig } from "../config/run-config.ts";
+import { playsDemonstrations, type RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { readUserText } from "../files/user-files.ts";
 import { parseDockerfile } from "../image/dockerfile.ts";
@@ -53,7 +53,7 @@ export async function checkStart(
   );
   const loaded: Task[] = [];
   for (const pool of new Set(pools)) {
-    const demonstrations = config.kind === "sft" && pool === tasks.pool;
+    const demonstrations = playsDemonstrations(config) && pool === tasks.pool;
     loaded.push(...(await checkPool(pool, demonstrations, images, onTask)));
   }
   const promptTokens = assertRoomForAnswers(loaded, inputs);
