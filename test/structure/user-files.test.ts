@@ -29,7 +29,6 @@ const OWN_DATA: Readonly<Record<string, string>> = {
   "src/image/images-file.ts": "an empty object, for its defaults",
   "src/sandboxd/tar-names.ts": "records of an archive that we packed",
   "src/deployment/preflight.ts": "the answer of our own function",
-  "src/local/executors.ts": "events of our own state machines",
   "src/local/synthesized-assembly.ts": "cdk.json of this clone",
   "src/learning/train.ts": "metrics that we computed",
   "src/cli/own-version.ts": "package.json of this clone",
