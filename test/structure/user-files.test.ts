@@ -30,7 +30,6 @@ const OWN_DATA: Readonly<Record<string, string>> = {
   "src/sandboxd/tar-names.ts": "records of an archive that we packed",
   "src/deployment/preflight.ts": "the answer of our own function",
   "src/local/synthesized-assembly.ts": "cdk.json of this clone",
-  "src/learning/train.ts": "metrics that we computed",
   "src/cli/own-version.ts": "package.json of this clone",
   "containers/driver/fargate.ts": "the answer of the ECS agent",
 };
