@@ -84,8 +84,3 @@ export function filesBelow(files: FileSet, folder: string): FileSet {
     source: name => files.source(folder + name),
   };
 }
-
-/** Copies without holding a file in memory. */
-export function contentsOf(files: FileSet): NamedContent[] {
-  return files.names.map(path => ({ path, body: files.source(path) }));
-}

@@ -17,6 +17,14 @@ test("makes what is missing, and says what that was", () => {
   expect(makeFolders(join(folder, "a/b"))).toEqual([]);
 });
 
+test("gives the folders that it makes their permissions, and leaves others", () => {
+  const folder = freshFolder();
+  makeFolders(join(folder, "a"), { mode: 0o755 });
+  makeFolders(join(folder, "a/b/c"), { mode: 0o700 });
+  const modes = ["a", "a/b", "a/b/c"].map(name => statSync(join(folder, name)).mode & 0o777);
+  expect(modes).toEqual([0o755, 0o700, 0o700]);
+});
+
 test("ends where no folder can be made", () => {
   const folder = freshFolder();
   writeFileSync(join(folder, "file"), "");

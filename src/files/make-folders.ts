@@ -7,10 +7,11 @@ import { hasCode } from "./file-errors.ts";
 /**
  * Makes a folder and those above it that are missing.
  *
+ * @param mode permissions of those that it makes, of which the umask takes some away
  * @returns the folders that were missing, the outermost first
  * @throws the error of the file system when one cannot be made
  */
-export function makeFolders(path: string): readonly string[] {
+export function makeFolders(path: string, { mode = 0o777 } = {}): readonly string[] {
   const missing: string[] = [];
   for (
     let folder = resolve(path);
@@ -20,7 +21,7 @@ export function makeFolders(path: string): readonly string[] {
     missing.unshift(folder);
   for (const folder of missing) {
     try {
-      mkdirSync(folder);
+      mkdirSync(folder, { mode });
     } catch (error) {
       // Another process was faster; what else is in the way tells whoever uses the folder.
       if (!hasCode(error, "EEXIST")) throw error;

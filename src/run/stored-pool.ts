@@ -2,10 +2,11 @@
 // names one as `store:NAME`.
 //   pools/<name>/tasks/<task>.tar    the task's folder
 //   pools/<name>/pool.json           names and content hashes, written last
-import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { symlink, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { InputError, InvariantError } from "../failure/errors.ts";
+import { makeFolders } from "../files/make-folders.ts";
 import { sha256 } from "../files/sha256.ts";
 import { packFolder } from "../sandbox/tar.ts";
 import { readTarEntries } from "../sandbox/tar-entries.ts";
@@ -197,15 +198,15 @@ function taskKey(name: string, hash: string): string {
 
 /** Archives are our own (`packFolder`), but whoever can write to the store could write outside the folder by one. */
 async function unpack(tar: Uint8Array, folder: string, where: string): Promise<void> {
-  await mkdir(folder, { recursive: true });
+  makeFolders(folder);
   for (const { path: name, kind, mode, content, target } of readTarEntries(tar)) {
     const parts = name.split("/");
     if (parts.some(part => part === "" || part === "." || part === ".."))
       throw new InputError({ what: "an archive leads out of its folder", where, expected: name });
     const path = join(folder, ...parts);
-    if (kind === "folder") await mkdir(path, { recursive: true });
+    if (kind === "folder") makeFolders(path);
     else {
-      await mkdir(dirname(path), { recursive: true });
+      makeFolders(dirname(path));
       if (kind === "link") await symlink(target, path);
       else await writeFile(path, content, { mode, flag: "wx" });
     }

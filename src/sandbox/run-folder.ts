@@ -1,7 +1,8 @@
 // The folder in which this user's sandbox drivers keep what must outlive a call: the toolkit, leases, named pipes.
-import { lstatSync, mkdirSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { InputError } from "../failure/errors.ts";
+import { makeFolders } from "../files/make-folders.ts";
 
 export interface RunFolder {
   readonly path: string;
@@ -25,8 +26,7 @@ export function openRunFolder(parent: string): RunFolder {
     pipes: join(path, "pipes"),
     mountPoint: join(path, "mount"),
   };
-  for (const child of [folder.leases, folder.pipes, folder.mountPoint])
-    mkdirSync(child, { recursive: true, mode: 0o755 });
+  for (const child of [folder.leases, folder.pipes, folder.mountPoint]) makeFolders(child, { mode: 0o755 });
   return folder;
 }
 
@@ -39,7 +39,7 @@ export function openOwnFolder(parent: string): string {
   const uid = process.getuid?.() ?? 0;
   const path = join(parent, `t1-${uid}`);
   // Passable for others, because the sandboxes of root run as another user. Nothing in it is secret.
-  mkdirSync(path, { recursive: true, mode: 0o755 });
+  makeFolders(path, { mode: 0o755 });
   const stats = lstatSync(path);
   if (!stats.isDirectory() || stats.uid !== uid || (stats.mode & 0o022) !== 0) {
     throw new InputError({

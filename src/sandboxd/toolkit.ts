@@ -20,6 +20,7 @@ import { findPackageJSON, stripTypeScriptTypes } from "node:module";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { InputError } from "../failure/errors.ts";
+import { makeFolders } from "../files/make-folders.ts";
 
 /** Directly below the root: a mount point itself cannot be renamed or removed there, but a folder above one could be. */
 export const TOOLKIT_MOUNT = "/.t1";
@@ -80,7 +81,7 @@ export function openToolkit(parent: string, machine: string = process.arch): str
   const files = collectFiles(machine);
   const folder = join(parent, `sandboxd-${hashOf(files)}`);
   if (existsSync(folder)) return folder;
-  mkdirSync(parent, { recursive: true, mode: 0o755 });
+  makeFolders(parent, { mode: 0o755 });
   const aside = mkdtempSync(join(parent, "sandboxd-new-"));
   try {
     writeToolkit(aside, files);
@@ -238,7 +239,7 @@ function writeToolkit(folder: string, files: Files): void {
   mkdirSync(join(folder, basename(LISTENER_MOUNT)), { mode: 0o755 });
   for (const [name, content] of files) {
     const path = join(folder, name);
-    mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+    makeFolders(dirname(path), { mode: 0o755 });
     if (typeof content === "string") linkOrCopy(content, path);
     else writeFileSync(path, content, { mode: 0o755 });
   }

@@ -1,4 +1,5 @@
-// What a person gives us is read and parsed where a mistake in it becomes bad input. Two rules, and what may break them.
+// What a person gives us is read and parsed where a mistake in it becomes bad input, and a folder that a person names is
+// made without waiting for ever. Three rules, and what may break them.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -57,4 +58,8 @@ test("files of a person are read by files/user-files.ts, which makes bad input o
   const files = new Set(own.map(line => line.slice(0, line.indexOf(":"))));
   expect([...files].filter(file => !(file in OTHER_FILES))).toEqual([]);
   expect(Object.keys(OTHER_FILES).filter(file => !files.has(file))).toEqual([]);
+});
+
+test("folders are made by files/make-folders.ts: Node's own recursive way may never end", () => {
+  expect(linesWith(/\bmkdir(?:Sync)?\([^;]*recursive/g, () => true)).toEqual([]);
 });

@@ -1,8 +1,9 @@
 // Everything about this machine that sandboxes need, found out once.
-import { mkdirSync, statfsSync } from "node:fs";
+import { statfsSync } from "node:fs";
 import { release, tmpdir } from "node:os";
 import { join } from "node:path";
 import { InputError } from "../../failure/errors.ts";
+import { makeFolders } from "../../files/make-folders.ts";
 import { openOwnFolder, openRunFolder, type RunFolder } from "../run-folder.ts";
 import { findHostTools, type HostTools } from "./host-tools.ts";
 import { type SandboxUser, sandboxUser } from "./sandbox-user.ts";
@@ -63,7 +64,7 @@ function pipesInMemory(): string | undefined {
   try {
     if (statfsSync(IN_MEMORY).type !== TMPFS_MAGIC) return undefined;
     const folder = join(openOwnFolder(IN_MEMORY), "pipes");
-    mkdirSync(folder, { recursive: true, mode: 0o755 });
+    makeFolders(folder, { mode: 0o755 });
     return folder;
   } catch {
     return undefined; // there is none, or it is not for us

@@ -17,6 +17,7 @@ import { dirname, join } from "node:path";
 import { InputError } from "../../failure/errors.ts";
 import { hasCode } from "../../files/file-errors.ts";
 import { withFileLock } from "../../files/file-lock.ts";
+import { makeFolders } from "../../files/make-folders.ts";
 import { parseProcess, processState } from "../../files/process-identity.ts";
 import { folderOfThisProcess } from "../../files/temporary-file.ts";
 import { sandboxUser } from "./sandbox-user.ts";
@@ -37,8 +38,7 @@ export class LayerStore {
     this.#layers = join(folder, "layers");
     this.#locks = join(folder, "locks");
     this.#building = join(folder, "building");
-    for (const path of [this.#layers, this.#locks, this.#building])
-      mkdirSync(path, { recursive: true, mode: 0o755 });
+    for (const path of [this.#layers, this.#locks, this.#building]) makeFolders(path, { mode: 0o755 });
     assertReachable(folder);
   }
 
@@ -58,7 +58,7 @@ export class LayerStore {
       if (existsSync(path)) return path;
       this.#removeLeftovers();
       const changes = join(folderOfThisProcess(this.#building), randomUUID());
-      mkdirSync(dirname(changes), { recursive: true, mode: 0o755 });
+      makeFolders(dirname(changes), { mode: 0o755 });
       for (const made of [changes, join(changes, "upper"), join(changes, "work")]) {
         mkdirSync(made, { mode: 0o755 });
         const user = sandboxUser();

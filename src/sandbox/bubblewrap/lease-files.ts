@@ -1,10 +1,11 @@
 // One small file per sandbox, so that whoever comes later can end what nobody owns any more. Sandboxes end with their
 // driver by themselves; these files are for deadlines, and for what a driver that was killed left in its folder.
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { hasCode } from "../../files/file-errors.ts";
+import { makeFolders } from "../../files/make-folders.ts";
 import { parseProcess, processState } from "../../files/process-identity.ts";
 import { folderOfThisProcess } from "../../files/temporary-file.ts";
 import { endProcess, type ProcessId } from "../processes.ts";
@@ -25,7 +26,7 @@ export function writeLease(
   { pid, started }: ProcessId,
 ): () => void {
   const ofProcess = folderOfThisProcess(folder);
-  mkdirSync(ofProcess, { recursive: true, mode: 0o700 });
+  makeFolders(ofProcess, { mode: 0o700 });
   const path = join(ofProcess, fileName({ id, generation }));
   const file: LeaseFile = { id, generation, deadlineMs, first: { pid, started } };
   writeFileSync(path, JSON.stringify(file));

@@ -1,9 +1,10 @@
 // Pipes between this process and a command. Node gives a child sockets instead, and those cannot be opened again by
 // name: `echo no > /dev/stderr` would fail inside with "No such device or address". Node cannot make a pipe either, so
 // the spawner makes many at a time; whoever opens the other end of one unlinks it.
-import { chownSync, closeSync, constants, mkdirSync, openSync, rmSync } from "node:fs";
+import { chownSync, closeSync, constants, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../failure/errors.ts";
+import { makeFolders } from "../../files/make-folders.ts";
 import { folderOfThisProcess } from "../../files/temporary-file.ts";
 import type { ProcessPipes } from "../run-process.ts";
 import type { Host } from "./host.ts";
@@ -29,7 +30,7 @@ export class NamedPipes {
     this.#make = make;
     // One folder per spawner: a process may have had several.
     this.folder = join(folderOfThisProcess(host.runFolder.pipes), `${performance.now()}`);
-    mkdirSync(this.folder, { recursive: true, mode: 0o755 });
+    makeFolders(this.folder, { mode: 0o755 });
     // The sandbox's user owns the pipes, else its commands could not open them again.
     if (host.user !== undefined) chownSync(this.folder, host.user.uid, host.user.gid);
   }

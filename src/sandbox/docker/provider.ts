@@ -1,10 +1,10 @@
 // Sandboxes in containers of docker or podman on this machine: real images, limits of memory and processors, a network
 // where a task is allowed one. The engine is asked to make and remove them; commands go to their daemon directly.
-import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { Failure, InputError } from "../../failure/errors.ts";
+import { makeFolders } from "../../files/make-folders.ts";
 import { DaemonClient } from "../../sandboxd/client.ts";
 import { DaemonSandbox } from "../../sandboxd/daemon-sandbox.ts";
 import { DriverListener } from "../../sandboxd/driver-listener.ts";
@@ -62,7 +62,7 @@ export async function createDockerProvider(options: DockerOptions = {}): Promise
   const engine = await Engine.open(options.socketPath);
   const runFolder = openRunFolder(options.runParent ?? tmpdir()).path;
   const folder = join(runFolder, "docker");
-  mkdirSync(folder, { recursive: true, mode: 0o755 });
+  makeFolders(folder, { mode: 0o755 });
   const toolkit = openToolkit(join(runFolder, "toolkits"));
   return new DockerProvider({ engine, folder, toolkit, creation: options.creation ?? CREATION });
 }

@@ -1,9 +1,10 @@
 // What a driver keeps on this machine about each of its sandboxes, so that another can take it over or end it: one folder
 // per sandbox, with the way in and a record.
 import { createHash, randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { makeFolders } from "../../files/make-folders.ts";
 import { DockerImageSpec, RecordedSpec } from "../recorded-spec.ts";
 import type { Lease } from "../sandbox.ts";
 
@@ -96,9 +97,9 @@ export function makeListenerFolder(
   owner: Owner,
   listener = join(path, randomBytes(8).toString("hex")),
 ): string {
-  mkdirSync(path, { recursive: true });
+  makeFolders(path);
   writeFileSync(join(path, OWNER), JSON.stringify(owner), { mode: 0o600 });
-  mkdirSync(listener, { recursive: true });
+  makeFolders(listener);
   chmodSync(path, 0o711);
   chmodSync(listener, 0o755);
   return listener;

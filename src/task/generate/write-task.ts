@@ -1,7 +1,8 @@
 // Writes a generated task as a Harbor folder.
-import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { chmod, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { stringify } from "smol-toml";
+import { makeFolders } from "../../files/make-folders.ts";
 import { DEMONSTRATION_FILE } from "../demonstration.ts";
 import type { GeneratedTask } from "./compose.ts";
 import type { Check } from "./goal.ts";
@@ -42,7 +43,7 @@ export async function writeTask(
 }
 
 async function write(path: string, bytes: Uint8Array, executable: boolean): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  makeFolders(dirname(path));
   await writeFile(path, bytes);
   if (executable) await chmod(path, 0o755);
 }
