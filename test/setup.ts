@@ -7,7 +7,7 @@ process.env.AWS_REGION = "us-east-1";
 // Far from UTC, so that a time that is written without its zone shows.
 process.env.TZ = "Asia/Tokyo";
 
-/** All of 127.0.0.0/8 stays on this machine. */
+/** All of 127.0.0.0/8 stays on the host. */
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/;
 const connect = net.Socket.prototype.connect;
 

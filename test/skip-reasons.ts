@@ -1,4 +1,4 @@
-// A reporter of Vitest: after a run it says which tests were left out, and why. A suite has its reason in its title,
+// A reporter of Vitest that lists the skipped tests and their reasons after a run. A suite has its reason in its title,
 // `… (skipped: why)`, a single test in its call of skip.
 import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 

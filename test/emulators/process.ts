@@ -12,7 +12,7 @@ const START_MS = 120_000;
 export interface Emulator {
   /** `http://127.0.0.1:…` */
   readonly endpoint: string;
-  /** Environment of programs that must talk only to this process. */
+  /** Environment of programs that must talk only to the emulator. */
   readonly environment: NodeJS.ProcessEnv;
   stop(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// The sandbox toolkit on 64-bit ARM: made there, and at work in an image of that processor that holds nothing but a shell.
+// The sandbox toolkit on 64-bit ARM: it is made there, and runs in an ARM image that holds nothing but a shell.
 // The processor is qemu's; that Fargate's is the same is for an account to show.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ const PATIENCE = { timeout: 120_000, interval: 200 };
 /** e_machine of an ELF file (elf(5)). */
 const EM_AARCH64 = 183;
 
-/** As one text: what is typed ahead of a prompt is answered behind it, on the same line. */
+/** The screen as one text: the answer to early input stands behind a prompt, on the same line. */
 async function shownBy(terminal: Terminal): Promise<string> {
   return (await terminal.screen()).join("\n");
 }

@@ -2,7 +2,7 @@
 // and the listed ones are solved by their own solutions. docs/corpora.md says where they come from and what came out.
 //
 //   T1_CORPORA        folder that holds the corpora, at any depth
-//   T1_IMAGES         images file of this machine; without it nothing is built or solved
+//   T1_IMAGES         images file of the host; without it the test builds and solves nothing
 //   T1_SANDBOXES      docker instead of bubblewrap
 //   T1_CORPORA_SOLVE  names of tasks instead of the listed ones, separated by blanks
 import { readdirSync, readFileSync } from "node:fs";
@@ -50,7 +50,7 @@ describe.skipIf(corpora === undefined)(
     test("every task loads and can be run here, or is refused for a known reason", async () => {
       const counts = new Map<string, number>();
       const unknown: string[] = [];
-      // What would be built is another test's; here a task is done when it asks for its image.
+      // Another test builds images; in this one a task is done when it asks for its image.
       const images = readImages(imagesFile);
       const open = {
         ...images,

@@ -55,7 +55,7 @@ describe.skipIf(noDocker !== undefined)(`containers${why}`, () => {
       });
       await sandbox[Symbol.asyncDispose]();
     };
-    // As many at once as later, since connections to the engine are kept.
+    // Warm up with the same concurrency as later, since the client keeps its connections to the engine.
     for (let index = 0; index < 4; index++) await Promise.all(Array.from({ length: 4 }, use));
     const held = async () => ({
       containers: await left(),

@@ -1,5 +1,5 @@
-// What a container reaches by each kind of network: an engine of its own with a bridge, on a made-up machine between a
-// made-up world and its own loopback, all in network namespaces. Wants root, and iproute2, iptables and dockerd.
+// Tests the reach of a container in each kind of network. An engine of its own with a bridge runs on a made-up host
+// between a made-up world and its own loopback, all in network namespaces. Needs root, iproute2, iptables and dockerd.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import { hasBusybox } from "../sandbox/local-daemon.ts";
 
 const MACHINE = `t1-machine-${process.pid}`;
 const WORLD = `t1-world-${process.pid}`;
-/** Of the world (RFC 5737, RFC 3849), where clouds answer for credentials, and the machine's own. */
+/** Addresses of the world (RFC 5737, RFC 3849), of the clouds' credential servers, and of the host. */
 const SERVERS = {
   world: "203.0.113.1",
   world6: "2001:db8::1",
@@ -52,7 +52,7 @@ describe.skipIf(missing !== undefined)(`a container's network${why}`, { timeout:
   let count = 0;
 
   const startIn = (namespace: string, ...words: string[]): ChildProcess => {
-    // Not `ip netns exec`: that one's new /sys has no control groups.
+    // Do not use `ip netns exec`: its new /sys has no control groups.
     const child = spawn("nsenter", [`--net=/run/netns/${namespace}`, ...words], {
       stdio: ["ignore", "pipe", "ignore"],
     });

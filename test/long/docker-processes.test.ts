@@ -47,7 +47,7 @@ training: { iterations: 1 }
   const start = (run: string) => ["run", "start", tiny.config, "--name", run, "--local", tiny.store];
   const DOCKER = ["--processes", "--sandboxes", "docker", "--sampler", "served"];
 
-  /** What the pool's images are made from: the host's files for bubblewrap, or an image of the engine. */
+  /** Sets the base of the pool's images: the host's files for bubblewrap, or an image of the engine. */
   function buildFrom(base: string): void {
     for (const task of readdirSync(tiny.pool)) {
       const file = join(tiny.pool, task, "environment/Dockerfile");

@@ -1,4 +1,4 @@
-// The red team's attacks on containers, over an image of this machine's own programs.
+// The red team's attacks on containers, over an image of the host's own programs.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

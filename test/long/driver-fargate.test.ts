@@ -30,7 +30,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const TOOLKIT_IMAGE = "registry/t1/sandbox-toolkit:main";
 const EPISODES = 6;
 
-/** What CodeBuild and the prepare stage do, with a folder in place of each image. */
+/** Prepares images as CodeBuild and the prepare stage do, with a folder in place of each image. */
 async function prepareTasks(
   pool: string,
   { store, ecs }: { store: ObjectStore; ecs: EcsFake },
@@ -77,7 +77,7 @@ async function prepareTasks(
   expect(await prepareImages(sources, services)).toEqual({ waiting: 0, registered: contexts.size });
 }
 
-/** Of ECS, in every container: says which task the driver is. */
+/** The metadata endpoint that ECS gives every container: it names the driver's task. */
 async function metadata(taskArn: string): Promise<string> {
   const server = createServer((_, response) => response.end(JSON.stringify({ TaskARN: taskArn })));
   await new Promise<void>(resolve => server.listen(0, "127.0.0.1", resolve));
@@ -142,7 +142,7 @@ it("a driver plays its shard in tasks of its own, again what Spot interrupts, an
     if (key.endsWith("/episode.json")) records.push(await readJson(store, key, EpisodeRecord));
   const finished = records.filter(({ failure }) => failure === undefined);
   expect(new Set(finished.map(({ episode }) => episode)).size).toBe(EPISODES);
-  // Where the driver had not seen it run yet, it is no attempt that failed.
+  // If the driver had not seen the sandbox run yet, its loss is no failed attempt.
   const lost = records.flatMap(({ failure }) => failure?.name ?? []);
   expect([[], ["SandboxLost"]]).toContainEqual(lost);
   expect(finished.every(({ report }) => report !== undefined)).toBe(true);

@@ -1,5 +1,5 @@
-// The driver's and the trainer's programs as a state machine starts them, with sandboxes of this machine: a shard that
-// is interrupted is finished by a second driver, and the trainer trains on what both played.
+// The driver's and the trainer's programs as a state machine starts them, with local sandboxes: a second driver finishes
+// an interrupted shard, and the trainer trains on the episodes of both.
 import { spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -26,7 +26,7 @@ const ROOT = join(import.meta.dirname, "../..");
 
 interface Program {
   readonly ended: Promise<{ readonly code: number | null; readonly output: string }>;
-  /** What it has printed so far. */
+  /** The program's output so far. */
   readonly output: () => string;
   readonly stop: () => void;
 }

@@ -42,7 +42,7 @@ async function pause(pid: number, random: () => number): Promise<void> {
   } catch {} // it has ended
 }
 
-/** Of a sandbox that still lives. */
+/** Reads the log of a living sandbox. */
 async function logInside(sandbox: Pick<Sandbox, "exec">): Promise<string | undefined> {
   const ended = await sandbox
     .exec("cat log", { timeoutMs: 60_000, outputLimitBytes: 1 << 20 })
@@ -89,7 +89,7 @@ test("the daemon: connections that are cut, daemons that pause or die", async ()
     create: async () => {
       const daemon = await startLocalDaemon("programs", { lifeMs: 600_000 });
       daemons.push(daemon);
-      // On this machine, so that it can be read when the daemon is dead.
+      // Keep it on the host, so that the test can read it when the daemon is dead.
       const log = join(daemon.listenerFolder, "../root/app/log");
       return {
         sandbox: daemon.sandbox,
@@ -162,7 +162,7 @@ test("fargate: ECS that is throttled, full, late and odd, Spot, connections that
       return {
         sandbox,
         readLog: async () => container.read("/app/log"),
-        // One that cannot be stopped now is stopped with the provider.
+        // If a sandbox cannot be stopped now, the provider stops it with itself.
         end: () => sandbox[Symbol.asyncDispose]().catch(() => undefined),
       };
     },

@@ -29,7 +29,7 @@ describe("a run that is killed again and again", () => {
     for (let kill = 0; kill < KILLS; kill++) {
       const child = startT1(...begin, "--local", tiny.store);
       const ended = new Promise(resolve => child.once("exit", resolve));
-      // From the moment at which it owns the run: how long a process takes to start says nothing.
+      // Count from the moment at which it owns the run, because the start of a process takes any time.
       while (!(await owns(tiny.store, child.pid)) && child.exitCode === null)
         await new Promise(resolve => setTimeout(resolve, 20));
       const afterMs = random.integer(4000);
@@ -55,7 +55,7 @@ describe("a run that is killed again and again", () => {
     process.stderr.write(
       `killed after ${moments.join(", ")} ms; ${interrupted} interrupted attempts were run again\n`,
     );
-    // What others do on this machine comes and goes; what we left would stay.
+    // Processes and files of others come and go; our leftovers would stay.
     const news = () => {
       const after = leftovers();
       return {
@@ -79,7 +79,7 @@ describe("a run that is killed again and again", () => {
       const again = join(tiny.folder, `again-${version}`);
       execFileSync("cp", ["-r", tiny.store, again]);
       const run = join(again, "runs/killed");
-      // As if the runner had died while it trained this version.
+      // Leave the state of a runner that died while it trained this version.
       for (const kind of ["policies", "engine"]) {
         for (const name of readdirSync(join(run, kind)))
           if (Number(name) >= version) rmSync(join(run, kind, name), { recursive: true });

@@ -17,17 +17,17 @@ const STORM: StormOptions = {
 };
 /** One request in so many meets a fault. */
 const REQUESTS_PER_FAULT = 50;
-/** Of tens of thousands of files. */
+/** Removing tens of thousands of files takes this long at most. */
 const CLEANUP_MS = 300_000;
 const MOST_REQUESTS = 400_000;
 
-/** What S3 does on a bad day. */
+/** Faults of S3 that any request can meet. */
 const ANY: readonly Fault[] = [
   { kind: "refuse", status: 503, code: "SlowDown" },
   { kind: "refuse", status: 500, code: "InternalError" },
   { kind: "cut" },
 ];
-/** And to writes. A conditional one whose answer is lost meets 412 when it is sent again. */
+/** Faults of writes. After a lost answer a conditional write gets 412 when it is sent again. */
 const WRITES: readonly Fault[] = [
   ...ANY,
   { kind: "refuse", status: 503, code: "ServiceUnavailable", afterShare: 0.5 },

@@ -10,7 +10,7 @@ export interface Attack {
   /** Kinds of evidence that the record has to hold. */
   readonly evidence?: readonly TamperKind[];
   readonly mode?: "hardened" | "shared" | "separate";
-  /** What some observation has to say, or must not. */
+  /** Patterns that some observation must match, or that none may match. */
   readonly sees?: RegExp;
   readonly neverSees?: RegExp;
 }
@@ -278,7 +278,7 @@ export const ATTACKS: readonly Attack[] = [
     name: "whatever appears is stopped, beside real work",
     commands: [
       ...WORK,
-      // Not while the shell is there, which they would stop too.
+      // Wait until the shell is gone, because they would stop it too.
       "for n in 1 2 3; do perl -e 'select undef, undef, undef, 0.001 while getppid > 1; kill STOP => -1 while 1' >/dev/null 2>&1 & done",
     ],
     reward: 1,

@@ -43,9 +43,9 @@ echo $((1 - failed)) > /logs/verifier/reward.txt
 
 export interface RedTeamSubject {
   readonly provider: SandboxProvider;
-  /** Of images for it; that for bubblewrap when not given. */
+  /** Builder of the provider's images; without one, the builder for bubblewrap. */
   readonly builder?: ImageBuilder;
-  /** What the task's Dockerfile starts from: something with a shell, perl and the usual small programs. */
+  /** Image of the task's FROM line: it has a shell, perl and the usual small programs. */
   readonly base: string;
 }
 

@@ -249,7 +249,7 @@ describe("bad input", () => {
     expect(
       await t1("run", "start", tiny.config, "--name", "fork", "--local", tiny.store, ...fork),
     ).toMatchObject({ code: 2, stderr: expect.stringMatching(corrupt) });
-    // What was played before is enough for what does not need it.
+    // A resume that does not need the corrupt part succeeds with the finished episodes.
     expect((await t1("run", "resume", "r", "--local", tiny.store)).code).toBe(0);
   });
 
@@ -451,7 +451,7 @@ describe("bad input", () => {
   }
 });
 
-/** What lies in a store, but for the lease, which every command takes, and what the store keeps for itself. */
+/** Files of a store, except the lease, which every command takes, and the store's own bookkeeping. */
 function filesOf(store: string): readonly string[] {
   return readdirSync(store, { recursive: true, encoding: "utf8" })
     .filter(name => !/owner\.json|^\.t1-store/.test(name))

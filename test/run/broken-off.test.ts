@@ -1,5 +1,5 @@
-// Episodes that are broken off, by what is wrong with another one of their group or by whoever ends the driver: they count
-// as not begun, nothing of them goes on, and whoever plays the group again has all its attempts.
+// Aborted episodes, whether another episode of their shard failed or the driver was told to stop: they count as not begun,
+// nothing of them goes on, and a driver that plays the shard again has all their attempts.
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// What must hold of every finished run, however often its runner was killed.
+// Checks the invariants of every finished run, however often its runner was killed.
 import { expect } from "vitest";
 import { readClosed } from "../../src/rollout/close.ts";
 import { readPlan } from "../../src/rollout/plan.ts";

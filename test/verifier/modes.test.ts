@@ -114,7 +114,7 @@ echo 0 > /logs/verifier/reward.txt
     const task = stage.writeTask({ ...BASE, "tests/test.sh": noisy });
     const { record } = await stage.play(task, [["true"]]);
     expect(record.report?.tests.map(({ status }) => status)).toEqual(tests.map(({ status }) => status));
-    // Without a report there is nothing to go by, whatever was printed.
+    // Without a report the verifier trusts nothing, whatever the tests printed.
     const silent = stage.writeTask({ ...BASE, "tests/test.sh": '#!/bin/sh\necho "=== 2 passed ==="\n' });
     const { record: without, reward } = await stage.play(silent, [["true"]]);
     expect([reward, without.report?.tests, without.report?.cause]).toEqual([0, [], "no_report"]);

@@ -137,7 +137,7 @@ export class TaskStage implements AsyncDisposable {
   }
 }
 
-/** One script after the other, each until it has said that it is done. */
+/** Plays one script after the other, each until it says that it is done. */
 function inTurn(scripts: readonly (readonly string[])[]): Sampler {
   const samplers = scripts.map(script => ({
     sampler: createReplay(script, chat, tokenizer),
