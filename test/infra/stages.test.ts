@@ -126,7 +126,7 @@ describe("payloads of the definitions", () => {
 describe("an iteration whose drivers are lost", () => {
   it("is planned in shards, recorded as failed, not closed, and planned again", async () => {
     expect(await askHere({ run: "r", from: null, overlap: false, execution: "r-s1" })).toEqual({
-      kind: "ppo",
+      algorithm: "ppo",
       iterations: 2,
     });
     expect(await call(nextStep, { run: "r", budgetUsd: null })).toEqual({
@@ -188,8 +188,8 @@ describe("an iteration whose drivers are lost", () => {
 
   it("can be made anew from a checkpoint, once", async () => {
     const event = { run: "fork", from: { run: "r", version: 0 }, overlap: false, execution: "fork-s1" };
-    expect(await askHere(event)).toMatchObject({ kind: "ppo" });
-    expect(await askHere(event)).toMatchObject({ kind: "ppo" });
+    expect(await askHere(event)).toMatchObject({ algorithm: "ppo" });
+    expect(await askHere(event)).toMatchObject({ algorithm: "ppo" });
     expect((await readState(store, "fork")).state).toMatchObject({ rolloutsClosed: 0, policyPublished: 0 });
     const copied = await store.get("runs/fork/policies/000000/model.safetensors");
     expect(copied?.body).toEqual((await store.get("runs/r/policies/000000/model.safetensors"))?.body);
