@@ -149,7 +149,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   TwoIterations: {
     ...RUN,
     answers: {
-      Preflight: always(payload({ kind: "ppo", iterations: 2 })),
+      Preflight: always(payload({ algorithm: "ppo", iterations: 2 })),
       NextStep: { "0": nextStep("iterate", 0), "1": nextStep("iterate", 1), "2": nextStep("done", 2) },
       Iterate: always({ Return: { Output: { version: 1 } } }),
     },
