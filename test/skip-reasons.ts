@@ -10,7 +10,7 @@ export default class SkipReasons implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[]): void {
-    if (this.#isFiltered) return; // who chooses some by name knows of the others
+    if (this.#isFiltered) return; // a person who filters by name knows of the others
     const counts = new Map<string, number>();
     for (const module of modules)
       for (const test of module.children.allTests("skipped")) {

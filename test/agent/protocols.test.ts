@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage[Symbol.asyncDispose]());
 
-/** Seconds in which a busy machine, too, has answered a small command. */
+/** Seconds in which even a busy host answers a small command. */
 const MOMENT = 0.8;
 
 type Command = readonly [keys: string, duration: number];

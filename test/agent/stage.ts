@@ -1,4 +1,4 @@
-// Real sandboxes for episodes whose policy plays a script: what the tests of every protocol share.
+// Real sandboxes for episodes whose policy plays a script, shared by the tests of every protocol.
 
 import { type EpisodeOutcome, type EpisodeSetup, runEpisode } from "../../src/agent/episode.ts";
 import { chatOptions, findProtocol, type ProtocolName } from "../../src/agent/find-protocol.ts";

@@ -1,4 +1,4 @@
-// A conversation that fills its context is handed over: what is asked, what goes on, what is recorded and trained.
+// A conversation that fills its context is handed over; the tests check requests, new conversation, records and training.
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { SUMMARY_PROMPT_TOKENS } from "../../src/config/parse-config.ts";
 import { gae, rewardsOf } from "../../src/training/advantages.ts";

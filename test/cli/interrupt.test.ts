@@ -9,7 +9,7 @@ import { openBehindTerminal } from "./behind-terminal.ts";
 
 describe("Ctrl-C", () => {
   let tiny: TinyRun;
-  /** Only for what is started here, so that what is left in it is ours. */
+  /** Temporary folder of this test's processes alone, so that all leftovers in it are ours. */
   let temporary: string;
   beforeAll(async () => {
     tiny = await makeTinyRun({ tasks: 4, iterations: 1, settings: "rollout:\n  episodes: 4\n" });
@@ -42,7 +42,7 @@ describe("Ctrl-C", () => {
   });
 
   test("once stops an evaluation after the tasks at work, and the error has a line of its own", async () => {
-    // Of the run that was resumed to its end above.
+    // Evaluate the run that was resumed to its end above.
     const { pty, until, ended, lines } = open("evaluate", "r", "--pool", tiny.pool, "--episodes", "1");
     await until("rollout");
     pty.write("\x03");

@@ -1,4 +1,4 @@
-// What is written where nobody reads it to its end.
+// `t1` writes to pipes that nobody reads to the end.
 import { execFile } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -31,6 +31,6 @@ test("a run goes on when nobody reads its progress any more", async () => {
   // `true` has ended long before the first iteration has.
   const start = `"$0" run start '${tiny.config}' --name r --local '${tiny.store}'`;
   const text = await shell(`{ ${start} 2>&3 >&4; echo "exit code $?" >&4; } 3>&1 4>&2 | true`, "stderr");
-  // A path, not a URL: other programs are given it.
+  // Print a path, not a URL, because people hand it to other programs.
   expect(text).toBe(`r is done: policy 2 lies in ${tiny.store}/runs/r/policies/000002/\nexit code 0\n`);
 });

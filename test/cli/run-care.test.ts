@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { makeTinyRun, startT1, type TinyRun, t1 } from "../run/tiny-run.ts";
 
-/** Of a busy machine that synthesizes the state machines first. */
+/** Time limit on a busy host that synthesizes the state machines first. */
 const PATIENCE_MS = 280_000;
 
 describe("a run", () => {

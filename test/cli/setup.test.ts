@@ -1,4 +1,4 @@
-// `npm run setup` on machines that lack something: what it prints is what a person has to run.
+// `npm run setup` on hosts that lack something prints the commands that a person has to run.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -4,7 +4,7 @@ import { App } from "aws-cdk-lib";
 import { DeploymentConfig } from "../../infra/config.ts";
 import { addStacks } from "../../infra/stacks.ts";
 
-/** Small shards: what is looked at is the way through the machines. */
+/** Small shards are enough, because the suites test the way through the state machines. */
 const config = DeploymentConfig.parse({
   sandboxes: { atOnce: 8 },
   drivers: { episodes: 2 },

@@ -46,7 +46,7 @@ export async function runHere(
   await store.put(SHARDS.key, shardLines(), { ifNoneMatch: "*" });
   const visits = new Map<string, number>();
   const executor: TaskExecutor = async ({ state, item, resource }, context) => {
-    // Visits are counted per child: one child's retries are no other's.
+    // Count state entries per child, because one child's retries are no other's.
     const key = `${state} ${item}`;
     const visit = visits.get(key) ?? 0;
     visits.set(key, visit + 1);

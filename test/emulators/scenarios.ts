@@ -1,6 +1,6 @@
-// Scenarios of a deployed state machine, written as the answers of its tasks in the format in which AWS mocks integrations of Step
-// Functions Local (https://docs.aws.amazon.com/step-functions/latest/dg/sfn-local-test-sm-exec.html), so that every
-// interpreter that knows it can be asked the same.
+// Scenarios of a deployed state machine, written as the answers of its tasks in the format in which AWS mocks
+// integrations of Step Functions Local (https://docs.aws.amazon.com/step-functions/latest/dg/sfn-local-test-sm-exec.html),
+// so that every interpreter that knows the format can play the same.
 
 export interface Answer {
   readonly Return?: unknown;
@@ -192,7 +192,7 @@ export function mockFile(prefix: string): unknown {
   return { StateMachines: machines, MockedResponses: responses };
 }
 
-/** The answer to a visit. */
+/** The answer to a state entry. */
 export function answerTo(answers: Answers, visit: number): Answer | undefined {
   for (const [range, answer] of Object.entries(answers)) {
     const [first, last = first] = range.split("-").map(Number);

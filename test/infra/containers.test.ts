@@ -21,7 +21,7 @@ const templates = await deployedTemplates();
 interface Row {
   readonly name: string;
   readonly stack: string;
-  /** Schemas of what it reads. */
+  /** Schemas of the variables that it reads. */
   readonly reads: readonly {
     readonly names: object;
     readonly fromEnvironment: (environment: Record<string, string>) => unknown;

@@ -30,7 +30,7 @@ export async function deployedTemplates(): Promise<Templates> {
   );
 }
 
-/** A machine's definition as plain JSON; what only a deployment knows stands as `<LogicalId>`. */
+/** A state machine's definition as plain JSON; values that only a deployment knows stand as `<LogicalId>`. */
 export function definitionsOf(templates: Templates): Record<string, UncheckedJson> {
   const machines = Object.values(templates.pipeline.Resources).filter(
     ({ Type }) => Type === "AWS::StepFunctions::StateMachine",

@@ -260,7 +260,7 @@ async function closePhase(
   await putOnce(store, closedKey(phase), encodeJson(closed));
 }
 
-/** Of each text; encoding takes long. */
+/** Encode at most this many characters of a text, because encoding takes long. */
 const MOST_ENCODED = 300;
 
 /** Prompt, an answer, an observation, `done`: with receipts that agree. */

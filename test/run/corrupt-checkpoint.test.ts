@@ -43,7 +43,7 @@ it.each([
       /corrupt checkpoint: runs\/r\/policies\/000001\/model\.safetensors: expected/,
     ),
   });
-  // No attempt was recorded as a failure of the infrastructure, and no group was played in the other market.
+  // No attempt was recorded as a failure of the infrastructure, and no shard was played in the other market.
   const of = join(tiny.store, "runs/r/evaluations", evaluation);
   const files = readdirSync(of, { recursive: true, encoding: "utf8" });
   expect(files.filter(name => name.endsWith("claim.json"))).not.toEqual([]);

@@ -1,4 +1,4 @@
-// put-burst.ts <folder> <count>: puts so many objects at once. Prints one line of JSON: how often what happened.
+// put-burst.ts <folder> <count>: puts so many objects at once. Prints one line of JSON: the number of puts by outcome.
 import { openFileStore } from "../../src/store/file-store.ts";
 
 const [folder = "", count = ""] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-// Bytes that say whether they are whole: a hash, then what it is the hash of.
+// Bytes that prove to be complete: a hash, then the content that it is the hash of.
 import { sha256 } from "../../src/files/sha256.ts";
 
 const HASH_LENGTH = 64;

@@ -1,4 +1,4 @@
-// What must hold after a storm: every planned episode once, with one admitted attempt or a named failure, and training
+// Checks the invariants after a storm: every planned episode once, with one admitted attempt or a named failure, and training
 // on nothing but the admitted ones.
 import { rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-// What fails in a storm: by the number of the shard, so that it is the same however often the runner is killed.
+// Faults of a storm depend on the number of the shard, so they are the same however often the storm kills the runner.
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Program,
@@ -13,7 +13,7 @@ import { listProcesses, SPAWNER } from "../sandbox/processes.ts";
 import type { StormLog } from "./storm-log.ts";
 import type { StormyStore } from "./stormy-store.ts";
 
-/** Faults at the services' doors: throttles, no capacity, functions that end without an answer. */
+/** Faults of requests to services: throttles, no capacity, functions that end without an answer. */
 export const SERVICE_FAULTS: FaultPlan = [
   {
     ...{ kind: "throttle", resource: "ecs:runTask", burst: 3, perSecond: 0.2 },
@@ -90,7 +90,7 @@ export function stormyDriver(
     }
     log.note("fault: lost task");
     store.sever();
-    // The service says nothing of what was in it, and does not wait for it.
+    // The service reports nothing about the container, and does not wait for it.
     end.catch(() => {});
     return { stopCode: "", reason: "Host EC2 (instance) terminated." };
   };
@@ -144,7 +144,7 @@ export function killSandboxes(everyMs: number, log: StormLog): () => void {
   return () => clearInterval(timer);
 }
 
-/** What starts sandboxes is a child of ours, and an entry process a child of it. */
+/** The spawner is a child of this process, and the entry processes of sandboxes are its children. */
 function sandboxProcesses(): { readonly spawner: number | undefined; readonly sandboxes: readonly number[] } {
   const all = listProcesses();
   const spawner = all.find(({ parent, words }) => parent === process.pid && words[0] === SPAWNER)?.pid;

@@ -1,4 +1,4 @@
-// What happened in a storm, a line each, by processes of which each may be killed at any moment.
+// The log of a storm has a line per fault; each process that writes it may be killed at any moment.
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 
 export class StormLog {
@@ -16,7 +16,7 @@ export class StormLog {
     return this.#lines().filter(line => line === what).length;
   }
 
-  /** @returns by what was noted */
+  /** @returns counts by kind of line */
   counts(): Record<string, number> {
     const counts: Record<string, number> = {};
     for (const line of this.#lines()) counts[line] = (counts[line] ?? 0) + 1;

@@ -1,4 +1,4 @@
-// The runner of a storm: the deployed machines with this machine's executors, among which things fail. Killed at any
+// The runner of a storm: the deployed state machines with local executors that meet faults. Killed at any
 // moment and started again, it goes on. Words: a JSON of StormSettings.
 import { readAssembly } from "../../src/asl/assembly.ts";
 import { currentProcess } from "../../src/files/process-identity.ts";
@@ -26,15 +26,15 @@ import { stormyStore } from "./stormy-store.ts";
 export interface StormSettings {
   readonly run: string;
   readonly storeUrl: string;
-  /** Of the journals. */
+  /** Folder of the journals. */
   readonly folder: string;
   readonly workFolder: string;
   readonly log: string;
   readonly startMs: number;
-  /** How much faster than real the machines' time passes. */
+  /** Speed of the state machines' clock beside the real one. */
   readonly speed: number;
   readonly killSandboxEveryMs: number;
-  /** Of a driver's requests to the store. */
+  /** Share of a driver's requests to the store that fail. */
   readonly storeFaultShare: number;
 }
 

@@ -19,29 +19,29 @@ export const RUN = "storm";
 
 export interface StormOptions {
   readonly episodes: number;
-  /** Episodes at work at once, and in a shard. */
+  /** Concurrency limit of episodes, and episodes of a shard. */
   readonly concurrency: number;
-  /** Of the episodes: when so many have ended, the runner is killed. */
+  /** Shares of the episodes: the storm kills the runner when so many have ended. */
   readonly killAt: readonly number[];
   readonly killInTraining: boolean;
-  /** How much faster than real the machines' time passes: their waits, but also their time limits. */
+  /** Speed of the state machines' clock beside the real one; it shortens their waits and their time limits. */
   readonly speed: number;
   readonly killSandboxEveryMs: number;
   readonly storeFaultShare: number;
-  /** Left out, a folder beside the run. */
+  /** Store of the run; without one, a folder beside the run. */
   readonly storeUrl?: string;
 }
 
 export interface Storm {
   readonly storeUrl: string;
   readonly folder: string;
-  /** By kind, of those that the storm made itself. */
+  /** Faults that the storm made itself, by kind. */
   readonly faults: Readonly<Record<string, number>>;
-  /** By name, as the machines recorded them. */
+  /** Errors that the state machines recorded, by name. */
   readonly recorded: Readonly<Record<string, number>>;
   readonly kills: number;
   readonly seconds: number;
-  /** How the last runner ended. */
+  /** End of the last runner. */
   readonly code: number | null;
   readonly stderr: string;
 }

@@ -4,11 +4,11 @@ import { Failure } from "../../src/failure/errors.ts";
 import type { ObjectStore } from "../../src/store/object-store.ts";
 
 export interface StormyStore extends ObjectStore {
-  /** From now on nothing comes through: what the driver does is of no consequence any more. */
+  /** Blocks all requests from now on, so nothing that the driver does reaches the store any more. */
   sever(): void;
 }
 
-/** @param fails asked for every request: whether it fails */
+/** @param fails decides for every request if it fails */
 export function stormyStore(store: ObjectStore, fails: (where: "before" | "after") => boolean): StormyStore {
   let isSevered = false;
   const check = (where: "before" | "after"): void => {

@@ -11,7 +11,7 @@ const SOURCES = ["src", "lambdas", "containers"].flatMap(folder =>
     .map(name => join(folder, name)),
 );
 
-/** Lines that match, as `file: what matched`. */
+/** Matching lines, as `file: match`. */
 function linesWith(pattern: RegExp, isLookedAt: (file: string) => boolean): readonly string[] {
   return SOURCES.filter(isLookedAt).flatMap(file =>
     [...readFileSync(join(ROOT, file), "utf8").matchAll(pattern)].map(([text]) => `${file}: ${text.trim()}`),

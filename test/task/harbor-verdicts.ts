@@ -13,7 +13,7 @@ export interface HarborCase {
   readonly harbor: "accepts" | "refuses";
   /** A part of our message, for a case that we refuse. */
   readonly says?: string;
-  /** Why our verdict is the opposite. */
+  /** The reason, where our verdict is the opposite. */
   readonly weDiffer?: string;
 }
 

@@ -65,7 +65,7 @@ export class TaskStage implements AsyncDisposable {
   readonly #builder: ImageBuilder;
   #count = 0;
 
-  /** @param builder of images for the provider; that for bubblewrap when not given */
+  /** @param builder of images for the provider; without one, the builder for bubblewrap */
   constructor(provider: SandboxProvider, builder = createRootBuilder(IMAGES, provider)) {
     this.#provider = provider;
     this.#builder = builder;
