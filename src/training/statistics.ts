@@ -19,17 +19,30 @@ export function trainableOf({ chunks }: Batch, perChunk: readonly Float32Array[]
 /** Relative size below which differences of single-precision numbers are rounding. */
 const ROUNDING = 1e-6;
 
-/** Whether values differ by more than rounding: Var > (10⁻⁶·max|x|)². */
-export function hasSpread(values: Float32Array | readonly number[]): boolean {
-  const largest = (values as readonly number[]).reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+/**
+ * Whether values differ by more than rounding: Var > (10⁻⁶·max|x|)².
+ *
+ * @param summands numbers that the values are sums of: theirs is the rounding, too
+ */
+export function hasSpread(
+  values: Float32Array | readonly number[],
+  summands: Float32Array | readonly number[] = [],
+): boolean {
+  const largest = Math.max(largestOf(values), largestOf(summands));
   return variance(values) > (ROUNDING * largest) ** 2;
+}
+
+function largestOf(values: Iterable<number>): number {
+  let largest = 0;
+  for (const value of values) largest = Math.max(largest, Math.abs(value));
+  return largest;
 }
 
 /**
  * Explained variance of the critic, 1 − Var[R − V] / Var[R], population variances over the whole batch. (A mean of
  * micro-batch values is another number: RLinf#1297.)
  *
- * @returns at most 1; undefined when the returns differ by no more than rounding
+ * @returns at most 1; undefined when the returns, which are sums of a value and an advantage, differ by no more than rounding
  */
 export function explainedVariance(returns: Float32Array, values: Float32Array): number | undefined {
   if (returns.length !== values.length)
@@ -37,7 +50,7 @@ export function explainedVariance(returns: Float32Array, values: Float32Array): 
       returns: returns.length,
       values: values.length,
     });
-  if (!hasSpread(returns)) return undefined;
+  if (!hasSpread(returns, values)) return undefined;
   return 1 - variance(returns.map((value, i) => value - values[i])) / variance(returns);
 }
 

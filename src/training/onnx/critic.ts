@@ -8,6 +8,10 @@ import type { StepSettings } from "../adam-settings.ts";
 import { clippedValueLoss } from "./losses.ts";
 import { gatherRows, microBatches, scatterRows } from "./micro-batch.ts";
 import { type Network, outputGradients, type Sessions } from "./network.ts";
+import { NORM_SIZE, outputNormSize } from "./norm-sizes.ts";
+
+/** Outputs of the graph that scores, all looked at. */
+const VALUES = ["values", NORM_SIZE];
 
 /** Per chunk [N]: V_t, the head's output at row t − 1, on trainable tokens; 0 elsewhere. */
 export async function scoreValues(
@@ -18,7 +22,7 @@ export async function scoreValues(
   const session = await valueSession(network, sessions);
   const values = chunks.map(({ tokens }) => new Float32Array(tokens.length));
   for (const batch of microBatches(chunks)) {
-    const outputs = await network.run(session, packedFeeds(batch.packed, batch.rows), ["values"]);
+    const outputs = await network.run(session, packedFeeds(batch.packed, batch.rows), VALUES);
     scatterRows(batch, outputs.f32("values").data, values);
   }
   return values;
@@ -33,7 +37,7 @@ export async function scoreEnds(
   const session = await valueSession(network, sessions);
   const ends = chunks.map(() => 0);
   for (const batch of microBatches(chunks, "end")) {
-    const outputs = await network.run(session, packedFeeds(batch.packed, batch.rows), ["values"]);
+    const outputs = await network.run(session, packedFeeds(batch.packed, batch.rows), VALUES);
     const values = outputs.f32("values").data;
     batch.places.forEach(({ chunk }, row) => {
       ends[chunk] = values[row];
@@ -89,6 +93,7 @@ function valueSession({ config }: Network, sessions: Sessions): Promise<Session>
   return sessions.get("score values", config, () => {
     const { graph, head } = buildPackedGraph(config, { head: "value", replay: false });
     graph.output("values", head);
+    outputNormSize(graph);
     return graph;
   });
 }

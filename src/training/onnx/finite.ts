@@ -52,7 +52,7 @@ export function assertFinite(
  */
 export async function refuse(
   error: NotFinite,
-  about: Readonly<Record<string, unknown>>,
+  about: Readonly<Record<string, unknown>> & { readonly from: number },
   { store, prefix }: { readonly store: ObjectStore; readonly prefix: string },
 ): Promise<InputError> {
   const { tensor, during, index, value, feeds } = error;
@@ -68,7 +68,7 @@ export async function refuse(
       what: "training met a number that is not finite; no weight of the run was changed",
       where: `${tensor}[${index}] while ${during}`,
       expected: `expected a finite number, got ${value}; its inputs are in ${store.url}/${prefix}not-finite.json and .safetensors`,
-      fix: "lower the learning rate (training.actor.learningRate, training.critic.learningRate) or mend what the tensor names; the run goes on from its last version with t1 run resume",
+      fix: `mend what the tensor names and go on with t1 run resume, or start a run from version ${about.from} (policy: {run, version}) with a lower learning rate`,
     },
     { cause: error },
   );

@@ -11,6 +11,7 @@ import type { Surrogate } from "../algorithms/algorithm.ts";
 import { clippedPolicyLoss, scoreTokens } from "./losses.ts";
 import { chunkFeeds, gatherRows, type MicroBatch, microBatches, scatterRows } from "./micro-batch.ts";
 import { type Network, outputGradients, type Sessions } from "./network.ts";
+import { NORM_SIZE, outputNormSize } from "./norm-sizes.ts";
 
 export interface PolicyScores {
   /** Per chunk [N]: log π of each trainable token at the sampling temperature, 0 elsewhere; nats. */
@@ -36,12 +37,13 @@ export async function scorePolicy(
     const { graph, logProbs, entropy } = policyGraph(network, replay);
     graph.output("log.probs", logProbs);
     graph.output("entropy", entropy);
+    outputNormSize(graph);
     return graph;
   });
   const scores = { logProbs: chunks.map(emptyRow), entropy: chunks.map(emptyRow) };
   for (const batch of microBatches(chunks)) {
     const feeds = policyFeeds(network, batch, chunks, { temperature, replay });
-    const outputs = await network.run(session, feeds, ["log.probs", "entropy"]);
+    const outputs = await network.run(session, feeds, ["log.probs", "entropy", NORM_SIZE]);
     scatterRows(batch, outputs.f32("log.probs").data, scores.logProbs);
     scatterRows(batch, outputs.f32("entropy").data, scores.entropy);
   }

@@ -13,6 +13,7 @@ import { scoreEnds, scoreValues, stepCritic } from "./critic.ts";
 import { assertFinite } from "./finite.ts";
 import type { Network, Sessions } from "./network.ts";
 import { scorePolicy, stepPolicy } from "./policy.ts";
+import { assertUsable } from "./usable.ts";
 
 export interface PolicyNetworks {
   readonly actor: Network;
@@ -81,7 +82,7 @@ export async function trainPolicy(
     const masks = chunks.map(({ mask }) => mask);
     return { ...step, ...movement(masks, step.logProbs, targets.oldLogProbs, method.surrogate) };
   });
-  await assertUsable(batch, networks, context);
+  await assertUsable(networks, sessions, batch.chunks, temperature);
 
   return {
     ...metrics,
@@ -162,19 +163,6 @@ function mismatchOf(how: "replayed" | "free", { mean, p99, max }: Mismatch): Met
     [`mismatch.${how}.p99`]: p99,
     [`mismatch.${how}.max`]: max,
   };
-}
-
-/** Finite weights can still make numbers that are not: the new version has to score a chunk before it is written. */
-async function assertUsable(
-  { chunks }: Batch,
-  { actor, critic }: PolicyNetworks,
-  { sessions, temperature }: PolicyContext,
-): Promise<void> {
-  const shortest = chunks.reduce((least, chunk) =>
-    chunk.tokens.length < least.tokens.length ? chunk : least,
-  );
-  await scorePolicy(actor, sessions, [shortest], { temperature, replay: false });
-  if (critic !== undefined) await scoreValues(critic, sessions, [shortest]);
 }
 
 /** How far the policy is from the one that the old log-probs belong to, over the trainable tokens of a part. */

@@ -14,6 +14,7 @@ import { mean } from "../statistics.ts";
 import { balanceLoss, countChoices, meanOf, negativeLogLikelihood, scoreTokens } from "./losses.ts";
 import { gatherRows, type MicroBatch, microBatches } from "./micro-batch.ts";
 import { type Network, outputGradients, type Sessions } from "./network.ts";
+import { assertUsable } from "./usable.ts";
 
 export interface SftContext {
   readonly settings: ImitationMethod["settings"];
@@ -42,6 +43,7 @@ export async function trainSft(
     network.step({ ...step, learningRate: rate });
     onStep?.(losses.length, batches.length);
   }
+  await assertUsable({ actor: network }, sessions, chunks, 1);
   return {
     "sft.steps": losses.length,
     "batch.tokens":
