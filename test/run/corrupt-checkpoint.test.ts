@@ -4,8 +4,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { withLocalRun } from "../../src/cli/local-runner.ts";
 import { policyPrefix } from "../../src/run/keys.ts";
+import type { StateName } from "../../src/stages/states.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { makeTinyRun, type TinyRun, t1 } from "./tiny-run.ts";
+
+const REFUSED: StateName = "ShardRefused";
+const OTHER_MARKET: StateName = "PlayOnDemand";
 
 let tiny: TinyRun;
 beforeAll(async () => {
@@ -52,6 +56,6 @@ it.each([
   const history = readdirSync(journals)
     .map(name => readFileSync(join(journals, name), "utf8"))
     .join("");
-  expect(history).toContain("GroupRefused");
-  expect(history).not.toMatch(/"TaskStateEntered"[^\n]*PlayOnDemand/);
+  expect(history).toContain(REFUSED);
+  expect(history).not.toMatch(new RegExp(`"TaskStateEntered"[^\\n]*${OTHER_MARKET}`));
 });

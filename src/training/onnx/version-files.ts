@@ -7,19 +7,22 @@ import {
   encodeModelFiles,
   type Model,
   readModel,
+  readModelConfig,
   travellingFiles,
 } from "../../model/checkpoint.ts";
 import { criticFromActor, type Head } from "../../model/parameters.ts";
 import type { StoredVersion } from "../engine.ts";
 import type { NetworkState } from "./network.ts";
-import { decodeNetworkState, encodeNetworkState } from "./optimizer-file.ts";
+import { decodeNetworkState, decodeParameters, encodeNetworkState } from "./optimizer-file.ts";
 
 const ACTOR_FILE = "actor.safetensors";
 const CRITIC_FILE = "critic.safetensors";
 
 /** @throws InputError when files are missing or do not fit each other */
 export async function readActor(from: StoredVersion): Promise<NetworkState> {
-  return readOptimizer(from, ACTOR_FILE, await readModel(from.policy, "language"), "language");
+  if (from.version === 0) return fresh(await readModel(from.policy, "language"));
+  const config = await readModelConfig(from.policy);
+  return readOptimizer(from, ACTOR_FILE, { config }, "language");
 }
 
 /** The critic of a version; of version 0, where none was warmed up, the policy's body with a value head of zeros. */
@@ -29,7 +32,7 @@ export async function readCritic(from: StoredVersion, actor: NetworkState): Prom
     from.critic === undefined
       ? { config, parameters: criticFromActor(config, parameters) }
       : await readModel(from.critic, "value");
-  return readOptimizer(from, CRITIC_FILE, model, "value");
+  return from.version === 0 ? fresh(model) : readOptimizer(from, CRITIC_FILE, model, "value");
 }
 
 export function actorFiles(actor: NetworkState): NamedContent[] {
@@ -50,21 +53,24 @@ export async function criticFiles(
 
 /** The policy of a trained state, made when it is asked for. */
 export async function* policyFiles(state: FileSet, before: FileSet): AsyncGenerator<NamedContent> {
-  const model = await readModel(before, "language");
-  const source = state.source(ACTOR_FILE);
-  const trained = await decodeNetworkState(source, model, "language", state.where + ACTOR_FILE);
-  yield* encodeModelFiles(trained.parameters, await before.read(CONFIG_FILE), "bfloat16");
+  const model = { config: await readModelConfig(before) };
+  const where = state.where + ACTOR_FILE;
+  const parameters = await decodeParameters(state.source(ACTOR_FILE), model, "language", where);
+  yield* encodeModelFiles(parameters, await before.read(CONFIG_FILE), "bfloat16");
   yield* travellingFiles(before);
 }
 
 /** Version 0 has no optimizer state: training starts with fresh moments there, also after a warm-up. */
+function fresh(model: Model): NetworkState {
+  return { ...model, moments: new Map(), step: 0 };
+}
+
 async function readOptimizer(
-  { version, state, policy }: StoredVersion,
+  { state, policy }: StoredVersion,
   path: string,
-  model: Model,
+  model: Pick<Model, "config"> & Partial<Model>,
   head: Head,
 ): Promise<NetworkState> {
-  if (version === 0) return { ...model, moments: new Map(), step: 0 };
   if (state !== undefined) return decodeNetworkState(state.source(path), model, head, state.where + path);
   throw new InputError({
     what: "the engine's state is missing",
