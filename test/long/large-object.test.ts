@@ -30,7 +30,8 @@ it("is written, copied and verified without being in memory", async () => {
   expect(JSON.parse(manifest).files).toEqual([
     { path: "a", sizeBytes: body.sizeBytes, sha256: expected.digest("hex") },
   ]);
-  expect(process.memoryUsage().rss - before).toBeLessThan(400 * 2 ** 20);
+  // The most there ever was, in KiB: 85 MiB were measured, about twenty pieces.
+  expect(process.resourceUsage().maxRSS * 1024 - before).toBeLessThan(200 * 2 ** 20);
   const whole = await openFolder(store, "to/");
   const file = await openSafetensors(whole?.source("a") ?? body, "a");
   for await (const [name, { bytes }] of file.tensors()) {
