@@ -20,7 +20,7 @@ import { readConfig } from "./read-config.ts";
 import { listRuns, RUN_COLUMNS, readableRuns, runRow } from "./run-list.ts";
 import { samplerOption } from "./sampler-option.ts";
 import { sandboxesOption } from "./sandbox-options.ts";
-import { setOption } from "./set-option.ts";
+import { changeOption, setOption } from "./set-option.ts";
 import { budgetOption, isOnStack, refuseUnheard, seconds, stackOption } from "./stack-option.ts";
 import { storeOption } from "./store-option.ts";
 import { formatTable } from "./table.ts";
@@ -76,12 +76,13 @@ export function addRunCommand(program: Command): void {
     .addOption(processesOption())
     .addOption(samplerOption())
     .addOption(overlapOption())
+    .addOption(changeOption())
     .addOption(budgetOption())
-    .action(async (run: string, options: RunOptions) => {
+    .action(async (run: string, options: RunOptions & { set?: readonly string[] }) => {
       if (isOnStack(options)) return (await onStack()).resumeOnStack(run, options);
       const opened = await openStore(options.local, "change");
       const { resumeLocally } = await import("./run-locally.ts");
-      await resumeLocally(opened, run, options);
+      await resumeLocally(opened, run, options, options.set);
       await finish(opened, run, options);
     });
 

@@ -3,7 +3,7 @@ import type { RunConfig } from "../config/run-config.ts";
 import { InputError } from "../failure/errors.ts";
 import { runKey } from "../run/keys.ts";
 import { liveOwner } from "../run/owner-lease.ts";
-import { readRun } from "../run/run-record.ts";
+import { type RunChange, readRun } from "../run/run-record.ts";
 import { readState } from "../run/run-state.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 
@@ -14,6 +14,8 @@ interface ReadableRun {
   readonly done: number;
   readonly iterations: number;
   readonly state: "running" | "done" | "stopped" | "unfinished";
+  /** What `t1 run resume --set` changed. */
+  readonly changes: readonly RunChange[];
 }
 
 interface UnreadableRun {
@@ -56,7 +58,7 @@ export async function listRuns(store: ObjectStore): Promise<readonly ListedRun[]
 }
 
 async function describeRun(store: ObjectStore, run: string): Promise<ReadableRun> {
-  const { config, createdAt } = await readRun(store, run);
+  const { config, createdAt, changes = [] } = await readRun(store, run);
   const { state } = await readState(store, run);
   const { iterations } = config.training;
   const done = state.policyPublished;
@@ -69,5 +71,6 @@ async function describeRun(store: ObjectStore, run: string): Promise<ReadableRun
     done,
     iterations,
     state: isRunning ? "running" : notRunning,
+    changes,
   };
 }

@@ -2,10 +2,11 @@
 import type { RunConfig } from "../config/run-config.ts";
 import { assertCanGoOn } from "../learning/checkpoints.ts";
 import { imageServices } from "../rollout/image-services.ts";
+import { asStartedFrom, changeRun, planChange } from "../run/change-run.ts";
 import { readOverlap } from "../run/cloud-settings.ts";
 import { assertRunName } from "../run/deployable.ts";
 import { runKey } from "../run/keys.ts";
-import { describeSoftware, readRun } from "../run/run-record.ts";
+import { describeSoftware } from "../run/run-record.ts";
 import { advanceState, readState } from "../run/run-state.ts";
 import { assertNoRun, assertSameConfig, startRun } from "../run/start-run.ts";
 import { openSandboxes } from "../sandbox/open-sandboxes.ts";
@@ -17,7 +18,7 @@ import type { LocalTaskOptions } from "./local-options.ts";
 import { assertTasks, type LocalOptions, withLocalRun } from "./local-runner.ts";
 import { Progress } from "./progress.ts";
 import { rewardWarnings } from "./reward-warnings.ts";
-import { showRun } from "./run-progress.ts";
+import { describeChange, showRun } from "./run-progress.ts";
 
 export interface LocalStart {
   readonly run: string;
@@ -86,14 +87,27 @@ export async function checkLocally(
   }
 }
 
-/** Goes on where the run stands: with the executions that were under way, or with new ones. */
+/**
+ * Goes on where the run stands: with the executions that were under way, or with new ones.
+ *
+ * @param set settings that change; with them, everything is looked at again that a start looks at
+ */
 export async function resumeLocally(
   store: ObjectStore,
   run: string,
   options: LocalTaskOptions,
+  set: readonly string[] = [],
 ): Promise<void> {
-  await readRun(store, run); // a name with a slip in it leaves nothing behind
-  await work(store, run, options, () => goOn(store, run));
+  const input = { run, set, at: new Date() };
+  const { record, changes } = await planChange(store, input); // a name with a slip in it leaves nothing behind
+  if (changes.length > 0) {
+    const config = asStartedFrom(run, record.config);
+    await checkLocally({ config, configFile: "/run.yaml" }, options, store); // stored paths are absolute
+  }
+  await work(store, run, options, async progress => {
+    for (const change of await changeRun(store, input)) progress.line(describeChange(change));
+    await goOn(store, run);
+  });
 }
 
 /** What a command tells `withLocalRun`, with its progress on stderr. */

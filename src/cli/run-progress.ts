@@ -2,6 +2,7 @@
 import { type IterationMetrics, readMetrics } from "../learning/metrics.ts";
 import { iterationPrefix } from "../run/keys.ts";
 import type { OnRunEvent, RunEvent } from "../run/run-events.ts";
+import type { RunChange } from "../run/run-record.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import type { MetricName } from "../training/metrics.ts";
 import { formatSeconds, type Progress } from "./progress.ts";
@@ -53,6 +54,10 @@ export function showRun(run: string, store: ObjectStore, progress: Progress): On
         event satisfies never;
     }
   };
+}
+
+export function describeChange({ key, old, new: now, iteration }: RunChange): string {
+  return `changed from iteration ${iteration + 1} on: ${key}: ${old ?? "not set"}, now ${now}`;
 }
 
 /** An iteration as `watch` prints it: a line for a person, or of JSON. */

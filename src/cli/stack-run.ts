@@ -13,12 +13,20 @@ import {
 } from "../deployment/executions.ts";
 import { explainFailure } from "../deployment/explain-failure.ts";
 import { readProgress } from "../deployment/progress.ts";
-import { abortExecution, type RunSettings, startNextSession } from "../deployment/run-machine.ts";
+import {
+  abortExecution,
+  executionsAtRest,
+  type RunSettings,
+  startNextSession,
+} from "../deployment/run-machine.ts";
 import { Failure } from "../failure/errors.ts";
 import { readMetrics } from "../learning/metrics.ts";
+import { asStartedFrom, changeRun, planChange } from "../run/change-run.ts";
+import { assertDeployable } from "../run/deployable.ts";
 import { iterationPrefix, metricsKey } from "../run/keys.ts";
 import { describeSoftware, readRun } from "../run/run-record.ts";
 import { advanceState, type Move, readState } from "../run/run-state.ts";
+import { readRunInputs } from "../run/start-run.ts";
 import type { ObjectStore } from "../store/object-store.ts";
 import { openStore } from "../store/open-store.ts";
 import { softwareOf } from "../training/engines.ts";
@@ -26,7 +34,7 @@ import { print } from "./output.ts";
 import { Progress } from "./progress.ts";
 import { readConfig } from "./read-config.ts";
 import { listRuns, RUN_COLUMNS, readableRuns, runRow } from "./run-list.ts";
-import { iterationLine } from "./run-progress.ts";
+import { describeChange, iterationLine } from "./run-progress.ts";
 import { describeFailure, describeProgress } from "./stack-progress.ts";
 import { formatTable } from "./table.ts";
 
@@ -72,9 +80,20 @@ export async function startOnStack(
   await startSession(opened, options.name, options, "started");
 }
 
-export async function resumeOnStack(run: string, options: StackOptions): Promise<void> {
+export async function resumeOnStack(
+  run: string,
+  options: StackOptions & { readonly set?: readonly string[] },
+): Promise<void> {
   const opened = await openStack(options.stack);
-  await readRun(opened.store, run);
+  const { store, deployment, clients } = opened;
+  const input = { run, set: options.set ?? [], at: new Date() };
+  const { record, changes } = await planChange(store, input);
+  if (changes.length > 0) {
+    await executionsAtRest(deployment, run, clients);
+    assertDeployable(record.config);
+    await readRunInputs({ config: asStartedFrom(run, record.config), configFile: "/run.yaml" }, { store });
+    for (const change of await changeRun(store, input)) process.stderr.write(`${describeChange(change)}\n`);
+  }
   await moveState(opened.store, run, { kind: "resume" });
   await startSession(opened, run, options, "resumed");
 }

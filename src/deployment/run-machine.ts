@@ -36,9 +36,7 @@ export async function startNextSession(
   settings: RunSettings,
   clients: AwsClients,
 ): Promise<{ readonly arn: string; readonly name: string; readonly session: string }> {
-  const before = await listRunExecutions(deployment, clients, run);
-  const atWork = before.find(({ status }) => status === "RUNNING" || status === "PENDING_REDRIVE");
-  if (atWork !== undefined) throw alreadyAtWork(deployment, atWork);
+  const before = await executionsAtRest(deployment, run, clients);
   const session = `s${1 + Math.max(0, ...before.map(execution => sessionNumber(execution)))}`;
   const last = before[0];
   const kept = last === undefined ? {} : await readSettings(last, clients);
@@ -53,6 +51,18 @@ export async function startNextSession(
     if (!(error instanceof ExecutionAlreadyExists)) throw error;
   }
   return { arn, name, session };
+}
+
+/** @returns the executions of a run, the newest first @throws InputError while one is at work */
+export async function executionsAtRest(
+  deployment: Deployment,
+  run: string,
+  clients: AwsClients,
+): Promise<readonly RunExecution[]> {
+  const executions = await listRunExecutions(deployment, clients, run);
+  const atWork = executions.find(({ status }) => status === "RUNNING" || status === "PENDING_REDRIVE");
+  if (atWork !== undefined) throw alreadyAtWork(deployment, atWork);
+  return executions;
 }
 
 /** Ends an execution at once: Step Functions stops the drivers and jobs under way, the sweeper what they leave. */

@@ -77,11 +77,19 @@ function navigation(): Html {
 
 function notes({ record, problems }: RunData): Html {
   const shown = problems.slice(0, MOST_PROBLEMS);
+  const { changes = [] } = record;
   const { node, platform, cpu, ...engine } = record.software;
   const computes = Object.entries(engine).map(([name, version]) => `, ${name} ${version}`);
   return html`<section id="notes"><h2>Settings and notes</h2>
 <p class="lead">Made with Node ${node}${foreignText(computes.join(""), LONGEST_PROBLEM)} on ${platform}, ${shorten(cpu)}.</p>
 ${shown.length > 0 && html`<h3>Could not be read</h3><ul>${shown.map(problem => html`<li class="problem">${foreignText(problem, LONGEST_PROBLEM)}</li>`)}</ul>`}
+${
+  changes.length > 0 &&
+  html`<h3>Changed in the run</h3><ul>${changes.map(
+    ({ key, old, new: now, iteration }) =>
+      html`<li>From iteration ${iteration + 1} on: ${foreignText(`${key}: ${old ?? "not set"}, then ${now}`, LONGEST_PROBLEM)}</li>`,
+  )}</ul>`
+}
 ${problems.length > shown.length && html`<p class="omitted">and ${problems.length - shown.length} more</p>`}
 <details><summary>Every setting of the run</summary><pre class="settings">${foreignText(JSON.stringify(record.config, undefined, 2), LONGEST_SETTINGS)}</pre></details></section>`;
 }

@@ -82,7 +82,7 @@ function assertStarted({ endReason, transcript, continuation }: EpisodeOutcome):
   if (endReason === "cancelled" || transcript.length > 0 || continuation.turnCount > 0) return;
   const isTooLong = endReason === "context_limit";
   const why = isTooLong
-    ? "its first prompt leaves no room for an answer; raise agent.contextTokens or leave the task out"
+    ? "its first prompt leaves no room for an answer; start a run with more agent.contextTokens, or leave the task out"
     : `its sandbox could not be used (${endReason})`;
   throw new Failure("AgentNotStarted", `the policy was never asked: ${why}`, { retryable: !isTooLong });
 }

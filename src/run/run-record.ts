@@ -1,4 +1,5 @@
-// `run.json`: what a run was started with. Written once; a resumed run reads its settings here and nowhere else.
+// `run.json`: what a run was started with, and what of it was changed since. Every stage reads its settings here and
+// nowhere else.
 import { cpus } from "node:os";
 import { z } from "zod";
 import { RunConfig } from "../config/run-config.ts";
@@ -13,12 +14,27 @@ import { runKey } from "./keys.ts";
  */
 export const RUN_FORMAT = 2;
 
+const SettingValue = z.union([z.number(), z.boolean(), z.string()]);
+
+const RunChange = z.strictObject({
+  at: z.iso.datetime(),
+  /** The first iteration whose episodes were not all played yet. */
+  iteration: z.int().nonnegative(),
+  key: z.string(),
+  /** Missing where it was not set. */
+  old: SettingValue.optional(),
+  new: SettingValue,
+});
+export type RunChange = z.infer<typeof RunChange>;
+
 export const RunRecord = z.strictObject({
   format: z.literal(RUN_FORMAT),
   run: z.string(),
   createdAt: z.iso.datetime(),
-  /** Defaults filled in; paths absolute. */
+  /** As it holds now: with all changes made. Defaults filled in; paths absolute. */
   config: RunConfig,
+  /** What `t1 run resume --set` changed, in order; missing where nothing was. */
+  changes: z.array(RunChange).optional(),
   pool: z.strictObject({ folder: z.string(), taskCount: z.int().positive() }),
   /** Node, the machine, and what the engine computes with, each by its name. */
   software: z.object({ node: z.string(), platform: z.string(), cpu: z.string() }).catchall(z.string()),
@@ -27,11 +43,19 @@ export type RunRecord = z.infer<typeof RunRecord>;
 
 /** @throws InputError when there is no such run, or its record was written by another version */
 export async function readRun(store: ObjectStore, run: string): Promise<RunRecord> {
+  return (await readVersionedRun(store, run)).record;
+}
+
+/** As `readRun`, with the version of the object, which whoever changes it has to find unchanged. */
+export async function readVersionedRun(
+  store: ObjectStore,
+  run: string,
+): Promise<{ readonly record: RunRecord; readonly etag: string }> {
   const key = runKey(run);
   const found = await store.get(key);
   if (found !== undefined) {
     assertFormat(parseJson(found.body, key, AnyRecord), store, key);
-    return parseJson(found.body, key, RunRecord);
+    return { record: parseJson(found.body, key, RunRecord), etag: found.etag };
   }
   throw new InputError({
     what: "no such run",

@@ -117,16 +117,21 @@ export async function startRun(
   return record;
 }
 
-/** A run keeps the config it was started with. @throws InputError for a config that says something else by now */
+/**
+ * A run keeps the config it was started with, but for what `t1 run resume --set` changed.
+ *
+ * @throws InputError for a config that says something else by now
+ */
 export async function assertSameConfig(
   { run, config, configFile }: Pick<StartInput, "run" | "config" | "configFile">,
   { store }: { readonly store: ObjectStore },
 ): Promise<void> {
-  const [own, now] = [
-    (await readRun(store, run)).config,
-    withAbsolutePaths(config, dirname(resolve(configFile))),
-  ].map(settingsOf);
-  const changed = [...new Set([...own.keys(), ...now.keys()])].filter(key => own.get(key) !== now.get(key));
+  const record = await readRun(store, run);
+  const resumedWith = new Set(record.changes?.map(({ key }) => key));
+  const [own, now] = [record.config, withAbsolutePaths(config, dirname(resolve(configFile)))].map(settingsOf);
+  const changed = [...new Set([...own.keys(), ...now.keys()])].filter(
+    key => own.get(key) !== now.get(key) && !resumedWith.has(key),
+  );
   if (changed.length === 0) return;
   const shown = changed.map(key => `${key}: ${own.get(key) ?? "not set"}, now ${now.get(key) ?? "not set"}`);
   throw new InputError({

@@ -46,7 +46,7 @@ describe("a run", () => {
     });
     const list = await t1("run", "list", "--local", tiny.store, "--json");
     const [run, ...others] = JSON.parse(list.stdout);
-    expect(run).toMatchObject({ run: "whole", kind: "ppo", done: 3, iterations: 3, state: "done" });
+    expect(run).toMatchObject({ run: "whole", algorithm: "ppo", done: 3, iterations: 3, state: "done" });
     expect(others).toEqual([]);
     // Times are in UTC, whatever the host's time zone (harbor#2522).
     expect(run.createdAt).toMatch(/Z$/);
