@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { t1, t1Through } from "../run/tiny-run.ts";
+import { makeTinyRun, t1, t1Through } from "../run/tiny-run.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -47,7 +47,10 @@ test("says where folders cannot be made, instead of trying for ever", async () =
       code: 2,
       stderr: expect.stringContaining(`cannot write the tasks: ${out}`),
     });
-  expect(await t1("run", "start", "x.yaml", "--name", "x", "--local", "/proc/t1/store")).toMatchObject({
+  const tiny = await makeTinyRun({ tasks: 1, iterations: 1, settings: "rollout:\n  episodes: 1\n" });
+  const start = await t1("run", "start", tiny.config, "--name", "x", "--local", "/proc/t1/store");
+  rmSync(tiny.folder, { recursive: true });
+  expect(start).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("store cannot be made: /proc/t1/store"),
   });
