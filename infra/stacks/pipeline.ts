@@ -171,6 +171,7 @@ function stageSettings({
       temporaryGiB: 4,
       environment: prepare.settings.toEnvironment({
         storeUrl,
+        sandboxes: "fargate",
         cluster: config.name,
         samplerService: `${config.name}-sampler`,
         samplerCopies: config.sampler.copies,
@@ -238,6 +239,7 @@ function stageSettings({
       timeout: Duration.minutes(15),
       memoryMiB: 3008,
       environment: preflight.settings.toEnvironment({
+        sandboxes: "fargate",
         sandboxesAtOnce: config.sandboxes.atOnce,
         sandboxCpu: config.sandboxes.size.cpu,
         episodesPerDriver,

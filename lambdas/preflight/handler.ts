@@ -2,4 +2,6 @@ import { preflight } from "../../src/stages/preflight.ts";
 import { stageHandler } from "../stage-handler.ts";
 import { account } from "./account.ts";
 
-export const handler = stageHandler(preflight, () => ({ account }));
+export const handler = stageHandler(preflight, ({ sandboxes }) =>
+  sandboxes === "fargate" ? { account } : {},
+);

@@ -4,5 +4,5 @@ import { stageHandler } from "../stage-handler.ts";
 import { imageCloud } from "./image-cloud.ts";
 
 export const handler = stageHandler(prepare, settings => ({
-  makeReady: prepareOnFargate(imageCloud(settings)),
+  makeReady: settings.sandboxes === "fargate" ? prepareOnFargate(imageCloud(settings)) : async () => 0,
 }));

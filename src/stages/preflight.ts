@@ -11,11 +11,12 @@ import { readNeeds, storedPoolName } from "../run/stored-pool.ts";
 import { problemsOfNeeds } from "../run/task-needs.ts";
 import { CountText, environment, FlagText, ListText, NumberText, Text } from "../settings/environment.ts";
 import type { ObjectStore } from "../store/object-store.ts";
-import { Iteration, Run, type StageServices, stage } from "./stage.ts";
+import { Iteration, Run, SandboxesText, type StageServices, stage } from "./stage.ts";
 
 const Checkpoint = z.strictObject({ run: Run, version: Iteration.optional() });
 
 const SETTINGS = environment("the preflight stage", {
+  sandboxes: ["T1_SANDBOXES", SandboxesText],
   sandboxesAtOnce: ["T1_SANDBOXES_AT_ONCE", CountText],
   /** In CPU units, of which 1024 are one vCPU. */
   sandboxCpu: ["T1_SANDBOX_CPU", NumberText],
@@ -51,7 +52,7 @@ export interface Account {
   ) => Promise<readonly string[]>;
 }
 
-/** On a laptop there is neither a deployment nor an account to ask. */
+/** A laptop and an emulator have no account to ask. */
 export type PreflightServices = StageServices & { readonly account?: Account };
 
 export const preflight = stage({
@@ -108,7 +109,7 @@ async function report(
     pools = [pool.folder, ...(config.evaluation === undefined ? [] : [config.evaluation.pool])];
     const checks = [
       () => assertRunName(run),
-      ...(deployment === undefined
+      ...(deployment === undefined || account === undefined
         ? []
         : [() => assertDeployable(config), ...pools.map(one => () => assertStoredPool(one))]),
     ];

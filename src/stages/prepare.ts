@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { PhasePrefix } from "../run/keys.ts";
 import { CountText, environment, NumberText, Text } from "../settings/environment.ts";
-import { Phase, type StageServices, stage } from "./stage.ts";
+import { Phase, SandboxesText, type StageServices, stage } from "./stage.ts";
 
 export interface PrepareServices extends StageServices {
   /** Sandbox images, and whatever else is waited for. @returns how many things are still being made */
@@ -17,6 +17,7 @@ export const prepare = stage({
   output: z.strictObject({ ready: z.boolean(), waiting: z.int() }),
   settings: environment("the prepare stage", {
     storeUrl: ["T1_STORE_URL", Text],
+    sandboxes: ["T1_SANDBOXES", SandboxesText],
     cluster: ["T1_CLUSTER", Text],
     samplerService: ["T1_SAMPLER_SERVICE", Text],
     samplerCopies: ["T1_SAMPLER_COPIES", CountText],

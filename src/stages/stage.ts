@@ -82,6 +82,12 @@ function problemsOf({ issues }: z.ZodError): string {
   return issues.map(({ path, message }) => `${path.join(".") || "(top)"}: ${message}`).join("; ");
 }
 
+/**
+ * Where a deployment's sandboxes are. On Fargate in an account; in an emulator, which has no network to a sandbox, drivers
+ * make their own, and then there are no images to build, no service to wake and no account to ask.
+ */
+export const SandboxesText = z.enum(["fargate", "bubblewrap"]);
+
 export const Run = z.string().min(1);
 export const Iteration = z.int().nonnegative();
 
