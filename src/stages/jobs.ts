@@ -3,7 +3,6 @@
 // laptop reads the jobs in its own process.
 import { availableParallelism } from "node:os";
 import { z } from "zod";
-import { type PhasePrefix, parsePhase } from "../run/keys.ts";
 import { SANDBOX_KINDS } from "../sandbox/open-sandboxes.ts";
 import {
   CountText,
@@ -15,26 +14,14 @@ import {
   numberText,
   Text,
 } from "../settings/environment.ts";
-
-const PhaseText = z
-  .string()
-  .refine((text): text is PhasePrefix => isPhase(text), "expected the prefix of a phase");
-
-function isPhase(text: string): boolean {
-  try {
-    parsePhase(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
+import { Phase } from "./stage.ts";
 
 const Threads = CountText.default(availableParallelism());
 const Url = z.url();
 
 /** What a driver plays: one shard of a phase's episodes. */
 export const DRIVER_JOB = environment("a driver", {
-  phase: ["T1_PHASE", PhaseText],
+  phase: ["T1_PHASE", Phase],
   episodes: ["T1_EPISODES", IntegersText],
   policyVersion: ["T1_POLICY_VERSION", IntegerText],
   /** Where this driver runs. A shard that Spot interrupted is played again on demand, and its sandboxes too. */
